@@ -1,0 +1,57 @@
+import type { BackendIdentity } from "./backend-identity.ts";
+import { meansBackend } from "./backend-url.ts";
+import type { ClusterObservation, StackResource } from "./cluster.ts";
+import { meansStack, parseLockKey, parseStackReference } from "./key.ts";
+import type { OwnerPattern } from "./owner.ts";
+
+/** `--require-stack`: absent, the built-in profiles want a Stack and explicit patterns do not. */
+export type RequireStack = "yes" | "no" | undefined;
+
+/** Whether a Stack in one of the clusters accounts for a lock. */
+export type Accounting =
+  | { readonly kind: "accounted"; readonly by: string }
+  | { readonly kind: "unaccounted" }
+  | { readonly kind: "not-listed"; readonly problem: string };
+
+/** True when some matching pattern admits the lock only if a Stack accounts for it, and none admits it without. */
+export function wantsStack(patterns: readonly OwnerPattern[], requireStack: RequireStack): boolean {
+  if (requireStack !== undefined) return requireStack === "yes";
+  return patterns.every(({ profile }) => profile !== "explicit");
+}
+
+/** Looks for a Stack or Workspace that accounts for a lock: that it is written by this cluster's operator. */
+export function accountForLock(
+  key: string,
+  hostname: string,
+  patterns: readonly OwnerPattern[],
+  backend: BackendIdentity,
+  clusters: readonly ClusterObservation[],
+): Accounting {
+  const { stack } = parseLockKey(key);
+  const unlisted: string[] = [];
+  for (const { stacks } of clusters) {
+    if (stacks.kind === "unlisted") {
+      unlisted.push(stacks.problem);
+      continue;
+    }
+    const found = stacks.stacks.find((resource) => accountsFor(resource, stack, hostname, patterns, backend));
+    if (found !== undefined) return { kind: "accounted", by: `${found.kind} ${found.namespace}/${found.name}` };
+  }
+  const [problem] = unlisted;
+  return problem === undefined ? { kind: "unaccounted" } : { kind: "not-listed", problem };
+}
+
+function accountsFor(resource: StackResource, lockedStack: string, hostname: string, patterns: readonly OwnerPattern[], backend: BackendIdentity): boolean {
+  if (resource.backend !== undefined && !meansBackend(resource.backend, backend)) return false;
+  const namesStack = resource.stacks.some((name) => {
+    const reference = parseStackReference(name);
+    return reference !== undefined && meansStack(reference, lockedStack);
+  });
+  if (!namesStack) return false;
+  return patterns.some(({ profile }) => profile !== "operator-v2" || workspaceHostname(resource.name) === hostname.toLowerCase());
+}
+
+// The StatefulSet of a Stack is called <name>-workspace, its only pod <name>-workspace-0; the kernel cuts that at 63 characters.
+function workspaceHostname(name: string): string {
+  return `${name}-workspace-0`.slice(0, 63).replace(/[-.]+$/, "");
+}

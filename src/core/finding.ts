@@ -1,0 +1,237 @@
+import type { ClusterObservation, Container, Pod } from "./cluster.ts";
+import type { HeldReason, StaleReason, UndeterminedReason } from "./judgement.ts";
+import type { Owner } from "./lock.ts";
+import { stateOfNode, type NodeState } from "./node-trust.ts";
+import type { OwnerPattern } from "./owner.ts";
+import { judgeProcesses } from "./processes.ts";
+import { quoteUntrusted } from "./text.ts";
+import { formatDuration, formatTimestamp, MINUTE, truncateToSecond, type EpochNanoseconds, type Nanoseconds } from "./time.ts";
+
+/**
+ * A node that falls silent loses Ready after 40 to 50 s, so a status of a Ready node may be this old. A finding that says "does not
+ * run" is believed only for a lock older than that, whatever `--min-age` says.
+ */
+const OLDEST_STATUS: Nanoseconds = MINUTE;
+
+/** What one candidate pod says of a lock. */
+export type Finding =
+  | { readonly kind: "held"; readonly reason: HeldReason; readonly message: string }
+  /** `restsOnAbsence`: the pod itself is no writer, and that its forerunner is gone must be believed like any absence. */
+  | { readonly kind: "gone"; readonly reason: StaleReason; readonly message: string; readonly restsOnAbsence: boolean }
+  | { readonly kind: "undetermined"; readonly reason: UndeterminedReason; readonly message: string };
+
+/** Everything that a finding about one pod is made from. */
+export interface Suspect {
+  readonly pod: Pod;
+  readonly cluster: ClusterObservation;
+  readonly owner: Owner;
+  readonly storedAt: EpochNanoseconds | undefined;
+  readonly patterns: readonly OwnerPattern[];
+  /** The time at which the cluster was seen: now, or when the snapshot was taken. */
+  readonly seenAt: EpochNanoseconds;
+  readonly skew: Nanoseconds;
+  readonly settle: Nanoseconds;
+}
+
+/** Judges one candidate: gone if any rule proves it, else undetermined if any rule nearly did, else held. */
+export function judgeCandidate(suspect: Suspect): Finding {
+  const findings = [judgeEnded, judgeRecreated, judgeRestarted, judgeProcessGone].map((rule) => rule(suspect)).filter((finding) => finding !== undefined);
+  return findings.find(({ kind }) => kind === "gone") ?? findings.find(({ kind }) => kind === "undetermined") ?? describeHolder(suspect);
+}
+
+type Rule = (suspect: Suspect) => Finding | undefined;
+
+const judgeEnded: Rule = (suspect) => {
+  const { pod } = suspect;
+  if (pod.phase !== "Succeeded" && pod.phase !== "Failed") return undefined;
+  const reported = pod.containers.filter(({ state }) => state.kind !== "unreported");
+  const node = stateOfNode(pod, suspect.cluster);
+  const allTerminated = reported.length === pod.containers.length && reported.every(({ state }) => state.kind === "terminated");
+  if (reported.length > 0 && !allTerminated) return undefined;
+  const doubt = doubtNode(node, { deletedIsFine: true });
+  if (doubt !== undefined) return doubt;
+  return {
+    kind: "gone",
+    reason: "pod-ended",
+    message: `pod ${describePod(suspect)} has ended (${pod.phase}) and all its containers with it`,
+    // Pod GC writes Failed without the kubelet (pkg/controller/podgc/gc_controller.go): the containers may run on.
+    restsOnAbsence: pod.disruption === "DeletionByPodGC" || node.kind === "deleted" || node.kind === "unscheduled" || !mayHaveBeenAlive(suspect),
+  };
+};
+
+const judgeRecreated: Rule = (suspect) => {
+  const { pod, owner, skew, storedAt } = suspect;
+  if (pod.createdAt <= owner.lockedAt + skew) return undefined;
+  if (pod.containers.some((container) => startsOf(container).some((start) => start < owner.lockedAt))) return undefined;
+  if (storedAt !== undefined && storedAt >= pod.createdAt - skew) {
+    return undetermined(
+      "clock-contradiction",
+      `the lock says ${owner.timestamp}, its store ${formatTimestamp(storedAt)}, and pod ${describePod(suspect)} was created at ${formatTimestamp(pod.createdAt)}: the times contradict each other`,
+    );
+  }
+  const doubt = doubtSettled(suspect) ?? doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false });
+  if (doubt !== undefined) return doubt;
+  const later = formatDuration(pod.createdAt - owner.lockedAt);
+  return {
+    kind: "gone",
+    reason: "pod-recreated",
+    message: `pod ${describePod(suspect)} was created ${later} after the lock: the writer was an earlier pod of that name`,
+    restsOnAbsence: true,
+  };
+};
+
+const judgeRestarted: Rule = (suspect) => {
+  const { pod, owner, skew, seenAt, storedAt } = suspect;
+  const relevant = relevantContainers(pod, suspect.patterns);
+  if (relevant.length === 0 || relevant.some((container) => !isProvablyLater(container, suspect))) return undefined;
+  const doubt = doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ?? doubtStatusAge(suspect);
+  if (doubt !== undefined) return doubt;
+  const starts = relevant.flatMap(({ state }) => (state.kind === "running" && state.startedAt !== undefined ? [state.startedAt] : []));
+  if (starts.some((start) => start > seenAt + skew))
+    return undetermined("clock-contradiction", `a container of pod ${describePod(suspect)} has started in the future: the node's clock is not to be trusted`);
+  // With a runtime class the lock's time is the guest's clock and startedAt the host's (Kata, Hyper-V): the store must agree.
+  if (pod.runtimeClassName !== undefined && storedAt !== undefined && starts.some((start) => storedAt >= start - skew)) {
+    return undetermined(
+      "clock-contradiction",
+      `pod ${describePod(suspect)} has a runtime class, so another clock, and the store's time of the lock is not earlier than its containers`,
+    );
+  }
+  const existed = pod.createdAt <= owner.lockedAt - skew;
+  if (existed && !mayHaveBeenAlive(suspect)) {
+    return undetermined(
+      "clock-contradiction",
+      `pod ${describePod(suspect)} is older than the lock and never restarted, yet none of its containers was there to write it: a clock was set back`,
+    );
+  }
+  const unsettled = existed ? undefined : doubtSettled(suspect);
+  if (unsettled !== undefined) return unsettled;
+  return {
+    kind: "gone",
+    reason: "container-restarted",
+    message: `no container of pod ${describePod(suspect)} that could have written the lock still runs${describeStarts(starts)}`,
+    restsOnAbsence: !existed || pod.nodeName === undefined,
+  };
+};
+
+const judgeProcessGone: Rule = (suspect) => {
+  const { pod, owner, skew } = suspect;
+  if (pod.processes === undefined) return undefined;
+  const seen = judgeProcesses(pod, pod.processes, owner, skew);
+  if (seen.kind !== "gone") return undefined;
+  const doubt = doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false });
+  if (doubt !== undefined) return doubt;
+  return {
+    kind: "gone",
+    reason: "process-gone",
+    message: `${seen.message} in pod ${describePod(suspect)}`,
+    restsOnAbsence: pod.createdAt > owner.lockedAt - skew,
+  };
+};
+
+/** The containers of a pod that may run pulumi: those the patterns name and every ephemeral one, or all where a pattern names none that is there. */
+export function relevantContainers(pod: Pod, patterns: readonly OwnerPattern[]): readonly Container[] {
+  const named = patterns.map(({ container }) => container);
+  if (named.some((name) => name === undefined || !pod.containers.some((container) => container.name === name))) return pod.containers;
+  return pod.containers.filter(({ name, kind }) => kind === "ephemeral" || named.includes(name));
+}
+
+/** True when the container cannot be the writer now: it does not run, or started after the lock beyond doubt. */
+function isProvablyLater(container: Container, { owner, skew, pod }: Suspect): boolean {
+  const { state } = container;
+  if (state.kind === "unreported") return pod.nodeName === undefined;
+  if (state.kind !== "running") return true;
+  if (state.startedAt === undefined) return false;
+  if (state.startedAt > owner.lockedAt + skew) return true;
+  return pod.runtimeClassName === undefined && wasWrittenBefore(container, state.startedAt, owner.lockedAt);
+}
+
+/**
+ * The strong form, free of any margin: the run before the present one ended in a later second than the lock's, so it was still there when
+ * the lock was written, and two runs of one container never overlap.
+ */
+function wasWrittenBefore({ last }: Container, startedAt: EpochNanoseconds, lockedAt: EpochNanoseconds): boolean {
+  if (last?.startedAt === undefined || last.finishedAt === undefined) return false;
+  const second = truncateToSecond(lockedAt);
+  return last.startedAt <= second && second < last.finishedAt && last.finishedAt <= startedAt;
+}
+
+/** True when some run of some container of the pod may have covered the time of the lock. */
+function mayHaveBeenAlive({ pod, owner, skew }: Suspect): boolean {
+  const { lockedAt } = owner;
+  if (pod.containers.every(({ state }) => state.kind === "unreported")) return pod.createdAt <= lockedAt + skew;
+  return pod.containers.some(({ state, last, restartCount }) => {
+    if (restartCount === undefined || restartCount > 0) return true;
+    if (state.kind === "running" && (state.startedAt === undefined || state.startedAt <= lockedAt + skew)) return true;
+    const runs = [last, state.kind === "terminated" ? state.run : undefined].filter((run) => run !== undefined);
+    return runs.some(
+      (run) => (run.startedAt === undefined || run.startedAt <= lockedAt + skew) && (run.finishedAt === undefined || run.finishedAt >= lockedAt - skew),
+    );
+  });
+}
+
+function startsOf({ state, last }: Container): readonly EpochNanoseconds[] {
+  const present = state.kind === "running" ? state.startedAt : state.kind === "terminated" ? state.run.startedAt : undefined;
+  return [present, last?.startedAt].filter((start) => start !== undefined);
+}
+
+function doubtNode(node: NodeState, { deletedIsFine }: { readonly deletedIsFine: boolean }): Finding | undefined {
+  switch (node.kind) {
+    case "ready":
+    case "unscheduled":
+      return undefined;
+    case "deleted":
+      return deletedIsFine
+        ? undefined
+        : undetermined("node-deleted", `the pod's node ${quoteUntrusted(node.name)} is no longer in the cluster, so the pod's status says nothing`);
+    case "not-ready":
+      return undetermined("node-not-ready", `node ${quoteUntrusted(node.name)} is not Ready, so the pod's status may be out of date`);
+    case "unlisted":
+      return undetermined("nodes-not-listed", `the nodes could not be listed, so the pod's status cannot be trusted: ${node.problem}`);
+  }
+}
+
+function doubtSettled(suspect: Suspect): Finding | undefined {
+  if (suspect.pod.createdAt <= suspect.seenAt - suspect.settle) return undefined;
+  return undetermined(
+    "not-settled",
+    `pod ${describePod(suspect)} was created less than ${formatDuration(suspect.settle)} ago: its forerunner may still be stopping`,
+  );
+}
+
+function doubtStatusAge({ owner, storedAt, seenAt }: Suspect): Finding | undefined {
+  const youngest = storedAt !== undefined && storedAt > owner.lockedAt ? storedAt : owner.lockedAt;
+  if (seenAt - youngest >= OLDEST_STATUS) return undefined;
+  return undetermined("status-older", `the lock is younger than ${formatDuration(OLDEST_STATUS)}: the pod's status may be older than it`);
+}
+
+function undetermined(reason: UndeterminedReason, message: string): Finding {
+  return { kind: "undetermined", reason, message };
+}
+
+function describeHolder(suspect: Suspect): Finding {
+  const { pod, owner } = suspect;
+  const name = describePod(suspect);
+  if (pod.deletionAt !== undefined) {
+    const node = stateOfNode(pod, suspect.cluster);
+    const stuck = node.kind === "not-ready" ? `; its node ${quoteUntrusted(node.name)} is not Ready, so it stays until a person acts` : "";
+    return { kind: "held", reason: "pod-terminating", message: `pod ${name} is Terminating and pulumi may be finishing${stuck}` };
+  }
+  const running = relevantContainers(pod, suspect.patterns).find((container) => !isProvablyLater(container, suspect));
+  if (running === undefined || running.state.kind === "unreported")
+    return { kind: "held", reason: "status-missing", message: `pod ${name} exists, and its status does not say whether its containers run` };
+  const processes = pod.processes === undefined ? "" : `; ${judgeProcesses(pod, pod.processes, owner, suspect.skew).message}`;
+  return {
+    kind: "held",
+    reason: "container-running",
+    message: `container ${quoteUntrusted(running.name)} of pod ${name} has been running since before the lock${processes}`,
+  };
+}
+
+function describePod({ pod, cluster }: Suspect): string {
+  return `${quoteUntrusted(`${pod.namespace}/${pod.name}`, 160)}${cluster.name === "" ? "" : ` (cluster ${quoteUntrusted(cluster.name)})`}`;
+}
+
+function describeStarts(starts: readonly EpochNanoseconds[]): string {
+  const earliest = starts.toSorted((a, b) => (a < b ? -1 : 1))[0];
+  return earliest === undefined ? "" : `: the earliest started at ${formatTimestamp(earliest)}`;
+}

@@ -1,0 +1,61 @@
+import type { UnreadableReason } from "./lock.ts";
+
+export type StaleReason = "pod-not-found" | "pod-ended" | "pod-recreated" | "container-restarted" | "process-gone";
+export type HeldReason = "container-running" | "pod-terminating" | "status-missing" | "restored";
+export type ForeignReason = "no-pattern" | "no-stack" | "node-name";
+export type UndeterminedReason =
+  | "clock-contradiction"
+  | "empty-cluster"
+  | "list-incomplete"
+  | "lock-not-read"
+  | "no-cluster"
+  | "node-deleted"
+  | "node-not-ready"
+  | "node-unreachable"
+  | "nodes-not-listed"
+  | "not-settled"
+  | "snapshot-older"
+  | "stacks-not-listed"
+  | "status-older";
+
+/** What the rules say of a lock: exactly one verdict, one reason code and one sentence. */
+export type Judgement = Verdict & { readonly message: string; readonly evidence: Evidence };
+
+export type Verdict =
+  | { readonly verdict: "held"; readonly reason: HeldReason }
+  | { readonly verdict: "stale"; readonly reason: StaleReason }
+  | { readonly verdict: "foreign"; readonly reason: ForeignReason }
+  | { readonly verdict: "too-young"; readonly reason: "min-age" }
+  | { readonly verdict: "unreadable"; readonly reason: UnreadableReason }
+  | { readonly verdict: "undetermined"; readonly reason: UndeterminedReason };
+
+/** What a judgement rests on, as plain data for report and record. */
+export interface Evidence {
+  /** Every rule that was tried, in order, the one that applied last. */
+  readonly rules: readonly TriedRule[];
+  readonly candidates: readonly CandidateEvidence[];
+  readonly clusters: readonly ClusterEvidence[];
+}
+
+export interface TriedRule {
+  readonly rule: string;
+  readonly applied: boolean;
+  readonly note: string;
+}
+
+export interface CandidateEvidence {
+  readonly cluster: string;
+  readonly namespace: string;
+  readonly pod: string;
+  readonly uid: string;
+  readonly finding: "held" | "gone" | "undetermined";
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface ClusterEvidence {
+  readonly name: string;
+  readonly uid?: string;
+  readonly pods: number;
+  readonly complete: boolean;
+}

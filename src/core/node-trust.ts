@@ -1,0 +1,62 @@
+import type { ClusterObservation, Node, Pod } from "./cluster.ts";
+import { MINUTE, SECOND, type EpochNanoseconds, type Nanoseconds } from "./time.ts";
+
+/**
+ * How long the containers of a pod that was force-deleted may still run once its node is back: the longest grace period of the operator's
+ * pods (600 s) and a margin. Seen on a real node: a process ran its full grace period with the node Ready again.
+ */
+const RETURNED_NODE_DOUBT: Nanoseconds = 10n * MINUTE + 30n * SECOND;
+
+/** A node that became Ready this soon after its creation has just joined: it is not one that came back. */
+const JOINING_TIME: Nanoseconds = 2n * MINUTE;
+
+/** The nodes whose silence a person vouches for (`--unreachable-nodes=ignore`, `ignore:<node>`). */
+export interface IgnoredNodes {
+  readonly all: boolean;
+  readonly names: readonly string[];
+}
+
+/** A node on which a pod that the API no longer shows may still run, and why. */
+export interface DoubtfulNode {
+  readonly name: string;
+  readonly why: string;
+}
+
+/**
+ * The nodes of a cluster that make the absence of a pod unprovable: older than the lock, not said to be off, and not Ready or Ready again too recently.
+ * A kubelet that cannot reach the API server does not learn that its pod was force-deleted.
+ */
+export function findDoubtfulNodes(
+  nodes: readonly Node[],
+  lockedAt: EpochNanoseconds,
+  now: EpochNanoseconds,
+  skew: Nanoseconds,
+  ignored: IgnoredNodes,
+): readonly DoubtfulNode[] {
+  if (ignored.all) return [];
+  return nodes
+    .filter((node) => node.createdAt <= lockedAt + skew && !node.outOfService && !ignored.names.includes(node.name))
+    .flatMap((node) => {
+      if (node.ready !== "True") return [{ name: node.name, why: `is not Ready (${node.ready})` }];
+      if (node.readySince === undefined) return [{ name: node.name, why: "does not say since when it is Ready" }];
+      const joined = node.readySince - node.createdAt <= JOINING_TIME;
+      if (!joined && node.readySince > now - RETURNED_NODE_DOUBT) return [{ name: node.name, why: "was not Ready until less than 10 min 30 s ago" }];
+      return [];
+    })
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Whether what a pod's status says can be believed: only a Ready node's kubelet reports. */
+export type NodeState =
+  | { readonly kind: "ready" | "not-ready" | "deleted"; readonly name: string }
+  | { readonly kind: "unscheduled" }
+  | { readonly kind: "unlisted"; readonly problem: string };
+
+/** The state of the node that a pod was bound to. */
+export function stateOfNode(pod: Pod, cluster: ClusterObservation): NodeState {
+  if (pod.nodeName === undefined) return { kind: "unscheduled" };
+  if (cluster.nodes.kind === "unlisted") return { kind: "unlisted", problem: cluster.nodes.problem };
+  const node = cluster.nodes.nodes.find(({ name }) => name === pod.nodeName);
+  if (node === undefined) return { kind: "deleted", name: pod.nodeName };
+  return { kind: node.ready === "True" ? "ready" : "not-ready", name: node.name };
+}

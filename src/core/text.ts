@@ -1,0 +1,25 @@
+// Everything that moves a cursor, changes a colour, hides or reorders text: control (Cc), format (Cf: bidirectional
+// overrides, zero-width, soft hyphen), line and paragraph separators (Zl, Zp), lone surrogates (Cs), unassigned (Cn) and private use (Co).
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Cn}\p{Co}]/gu;
+
+/**
+ * Makes text from a lock, a Stack or a server fit to be shown: every character that a terminal, a log viewer or a
+ * renderer could act upon is written as its code point, `\u{1b}`.
+ */
+export function escapeUntrusted(text: string): string {
+  return text.replace(UNPRINTABLE, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
+}
+
+/** Untrusted text for a message: escaped, and cut to a readable length. */
+export function quoteUntrusted(text: string, longest = 120): string {
+  const characters = Array.from(text);
+  const cut = characters.length > longest ? `${characters.slice(0, longest).join("")}…` : text;
+  return `"${escapeUntrusted(cut)}"`;
+}
+
+/** A list in words: "a", "a and b", "a, b and 3 more". */
+export function joinSome(items: readonly string[], most = 3): string {
+  if (items.length <= 1) return items.join("");
+  if (items.length <= most) return `${items.slice(0, -1).join(", ")} and ${items.at(-1) ?? ""}`;
+  return `${items.slice(0, most).join(", ")} and ${items.length - most} more`;
+}

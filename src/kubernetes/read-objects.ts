@@ -1,0 +1,180 @@
+import { z } from "zod";
+
+import type { Container, ContainerKind, ContainerState, Node, Pod, StackResource, TerminatedRun } from "../core/cluster.ts";
+import { parseTimestamp, type EpochNanoseconds } from "../core/time.ts";
+
+// The API's JSON, reduced to the fields that prove something. Fields of a later Kubernetes are let through unread.
+const timestamp = z.string().transform((text, context): EpochNanoseconds => {
+  const at = parseTimestamp(text);
+  if (at !== undefined) return at;
+  context.issues.push({ code: "custom", message: "not an RFC 3339 timestamp", input: text });
+  return z.NEVER;
+});
+const optional = <Schema extends z.ZodType>(schema: Schema) => schema.nullish().transform((value) => value ?? undefined);
+const list = <Schema extends z.ZodType>(schema: Schema) =>
+  z
+    .array(schema)
+    .nullish()
+    .transform((value) => value ?? []);
+
+const metadata = z.object({
+  name: z.string(),
+  namespace: z.string().default(""),
+  uid: z.string().default(""),
+  creationTimestamp: timestamp,
+  deletionTimestamp: optional(timestamp),
+  labels: optional(z.record(z.string(), z.string())),
+});
+const run = z.object({ startedAt: optional(timestamp), finishedAt: optional(timestamp) });
+const state = z.object({
+  running: optional(z.object({ startedAt: optional(timestamp) })),
+  waiting: optional(z.object({ reason: optional(z.string()) })),
+  terminated: optional(run),
+});
+const containerStatus = z.object({
+  name: z.string(),
+  state: optional(state),
+  lastState: optional(state),
+  restartCount: optional(z.number()),
+  containerID: optional(z.string()),
+});
+const condition = z.object({ type: z.string(), status: z.string(), reason: optional(z.string()), lastTransitionTime: optional(timestamp) });
+const containerSpec = z.object({ name: z.string(), restartPolicy: optional(z.string()) });
+
+const podObject = z.object({
+  metadata,
+  spec: z.object({
+    nodeName: optional(z.string()),
+    hostNetwork: optional(z.boolean()),
+    hostname: optional(z.string()),
+    hostnameOverride: optional(z.string()),
+    subdomain: optional(z.string()),
+    setHostnameAsFQDN: optional(z.boolean()),
+    runtimeClassName: optional(z.string()),
+    containers: list(containerSpec),
+    initContainers: list(containerSpec),
+    ephemeralContainers: list(containerSpec),
+  }),
+  status: z
+    .object({
+      phase: z.string().default("Unknown"),
+      conditions: list(condition),
+      containerStatuses: list(containerStatus),
+      initContainerStatuses: list(containerStatus),
+      ephemeralContainerStatuses: list(containerStatus),
+    })
+    .prefault({}),
+});
+
+type ContainerStatus = z.infer<typeof containerStatus>;
+
+/** Reads a pod from the API's JSON. Throws a ZodError when it is none. */
+export function readPod(value: unknown): Pod {
+  const { metadata: meta, spec, status } = podObject.parse(value);
+  const disruption = status.conditions.find(({ type, status: holds }) => type === "DisruptionTarget" && holds === "True");
+  const containers = [
+    ...readContainers(spec.containers, status.containerStatuses, () => "main"),
+    ...readContainers(spec.initContainers, status.initContainerStatuses, (restartPolicy) => (restartPolicy === "Always" ? "sidecar" : "init")),
+    ...readContainers(spec.ephemeralContainers, status.ephemeralContainerStatuses, () => "ephemeral"),
+  ];
+  return defined({
+    namespace: meta.namespace,
+    name: meta.name,
+    uid: meta.uid,
+    createdAt: meta.creationTimestamp,
+    deletionAt: meta.deletionTimestamp,
+    phase: status.phase,
+    nodeName: spec.nodeName === "" ? undefined : spec.nodeName,
+    hostNetwork: spec.hostNetwork ?? false,
+    hostname: spec.hostname,
+    hostnameOverride: spec.hostnameOverride,
+    subdomain: spec.subdomain,
+    setHostnameAsFqdn: spec.setHostnameAsFQDN ?? false,
+    runtimeClassName: spec.runtimeClassName,
+    disruption: disruption?.reason,
+    containers,
+  });
+}
+
+/** The containers of one kind: those of the spec, and any that only the status knows. */
+function readContainers(
+  specs: readonly z.infer<typeof containerSpec>[],
+  statuses: readonly ContainerStatus[],
+  kindOf: (restartPolicy: string | undefined) => ContainerKind,
+): readonly Container[] {
+  const names = new Set([...specs.map(({ name }) => name), ...statuses.map(({ name }) => name)]);
+  return Array.from(names, (name) => {
+    const status = statuses.find((candidate) => candidate.name === name);
+    const spec = specs.find((candidate) => candidate.name === name);
+    return defined({
+      name,
+      kind: kindOf(spec?.restartPolicy),
+      state: readState(status?.state),
+      last: status?.lastState?.terminated === undefined ? undefined : readRun(status.lastState.terminated),
+      restartCount: status?.restartCount,
+      containerId: status?.containerID,
+    });
+  });
+}
+
+function readState(value: z.infer<typeof state> | undefined): ContainerState {
+  if (value?.running !== undefined) return defined({ kind: "running" as const, startedAt: value.running.startedAt });
+  if (value?.terminated !== undefined) return { kind: "terminated", run: readRun(value.terminated) };
+  if (value?.waiting !== undefined) return { kind: "waiting", reason: value.waiting.reason ?? "" };
+  return { kind: "unreported" };
+}
+
+function readRun({ startedAt, finishedAt }: z.infer<typeof run>): TerminatedRun {
+  return defined({ startedAt, finishedAt });
+}
+
+const nodeObject = z.object({
+  metadata,
+  spec: z.object({ taints: list(z.object({ key: z.string() })) }).prefault({}),
+  status: z.object({ conditions: list(condition), addresses: list(z.object({ address: z.string() })) }).prefault({}),
+});
+
+/** Reads a node from the API's JSON. Throws a ZodError when it is none. */
+export function readNode(value: unknown): Node {
+  const { metadata: meta, spec, status } = nodeObject.parse(value);
+  const ready = status.conditions.find(({ type }) => type === "Ready");
+  const label = meta.labels?.["kubernetes.io/hostname"];
+  return defined<Loose<Node>>({
+    name: meta.name,
+    createdAt: meta.creationTimestamp,
+    hostnames: Array.from(new Set([meta.name, ...(label === undefined ? [] : [label]), ...status.addresses.map(({ address }) => address)])),
+    ready: ready?.status === "True" || ready?.status === "False" ? ready.status : "Unknown",
+    readySince: ready?.lastTransitionTime,
+    outOfService: spec.taints.some(({ key }) => key === "node.kubernetes.io/out-of-service"),
+  });
+}
+
+const stackObject = z.object({
+  kind: optional(z.string()),
+  metadata: z.object({ name: z.string(), namespace: z.string().default("") }),
+  spec: z.object({ stack: optional(z.string()), backend: optional(z.string()), stacks: list(z.object({ name: z.string() })) }).prefault({}),
+});
+
+/** Reads a Stack or a Workspace from the API's JSON. Throws a ZodError when it is none. */
+export function readStack(value: unknown): StackResource {
+  const { kind, metadata: meta, spec } = stackObject.parse(value);
+  return defined({
+    kind: kind === "Workspace" ? ("Workspace" as const) : ("Stack" as const),
+    namespace: meta.namespace,
+    name: meta.name,
+    stacks: [...(spec.stack === undefined ? [] : [spec.stack]), ...spec.stacks.map(({ name }) => name)],
+    backend: spec.backend === "" ? undefined : spec.backend,
+  });
+}
+
+type Loose<Value> = { readonly [Key in keyof Value]-?: undefined extends Value[Key] ? Value[Key] | undefined : Value[Key] };
+
+type Defined<Value> = { [Key in keyof Value as undefined extends Value[Key] ? never : Key]: Value[Key] } & {
+  [Key in keyof Value as undefined extends Value[Key] ? Key : never]?: Exclude<Value[Key], undefined>;
+};
+
+/** The same object without the properties that are undefined: under exactOptionalPropertyTypes an absent one is not an undefined one. */
+function defined<Value extends object>(value: Value): Defined<Value> {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Object.fromEntries loses the names; the filter does what Defined says.
+  return Object.fromEntries(Object.entries(value).filter(([, property]) => property !== undefined)) as Defined<Value>;
+}
