@@ -76,6 +76,19 @@ export function decide(lock: ObservedLock, circumstances: Circumstances): Judgem
   return conclude(outcome);
 }
 
+/**
+ * Judges one lock by some of its candidates only: pods that were looked up by name. Such a look may conclude that the lock is held,
+ * and nothing else, so undefined stands for everything else.
+ */
+export function decideHeld(lock: ObservedLock, circumstances: Circumstances): Judgement | undefined {
+  const judgement = decide(lock, { ...circumstances, clusters: "not-asked" });
+  if (judgement !== undefined || lock.content.kind !== "readable") return undefined;
+  const outcome = judgeOwner(lock.content.owner, lock, circumstances);
+  if (outcome.verdict.verdict !== "held") return undefined;
+  const rules = [{ rule: "5 candidates", applied: true, note: outcome.message }];
+  return { ...outcome.verdict, message: outcome.message, evidence: { rules, candidates: outcome.candidates ?? [], clusters: [] } };
+}
+
 function forOwner(rule: OwnerRule): Rule {
   return (lock, circumstances) => (lock.content.kind === "readable" ? rule(lock.content.owner, lock, circumstances) : passes("the lock was not read"));
 }
@@ -108,7 +121,7 @@ function judgeNodeName(owner: Owner, _lock: ObservedLock, { clusters }: Circumst
 }
 
 function judgeStack(owner: Owner, lock: ObservedLock, { clusters, settings, backend }: Circumstances): Outcome {
-  if (clusters === "not-asked") return passes("no cluster was asked");
+  if (clusters === "not-asked" || clusters.length === 0) return passes("no cluster was asked");
   const patterns = matchOwners(owner.hostname, settings.owners);
   if (!wantsStack(patterns, settings.requireStack)) return passes("no Stack is required");
   const accounting = accountForLock(lock.key, owner.hostname, patterns, backend, clusters);

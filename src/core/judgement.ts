@@ -6,6 +6,7 @@ export type ForeignReason = "no-pattern" | "no-stack" | "node-name";
 export type UndeterminedReason =
   | "clock-contradiction"
   | "empty-cluster"
+  | "interrupted"
   | "list-incomplete"
   | "lock-not-read"
   | "no-cluster"
@@ -59,3 +60,11 @@ export interface ClusterEvidence {
   readonly pods: number;
   readonly complete: boolean;
 }
+
+/** What is said of a lock that a sweep did not come to judge: it stays. */
+export const NOT_JUDGED: Judgement = {
+  verdict: "undetermined",
+  reason: "interrupted",
+  message: "the sweep was stopped before this lock was judged",
+  evidence: { rules: [], candidates: [], clusters: [] },
+};

@@ -1,0 +1,34 @@
+import { resolve } from "node:path";
+
+import { splitBackendUrl } from "../core/backend-url.ts";
+import { quoteUntrusted } from "../core/text.ts";
+import { JanitorError } from "../errors.ts";
+
+/** What gocloud's fileblob takes (`recognizedParams` in blob/fileblob/fileblob.go), and its URL opener for every scheme (`prefix`). */
+const PARAMETERS: ReadonlySet<string> = new Set(["base_url", "create_dir", "dir_file_mode", "metadata", "no_tmp_dir", "prefix", "secret_key_path"]);
+
+/** Where a `file://` backend is. */
+export interface FileSettings {
+  /** The absolute folder of the URL. */
+  readonly root: string;
+  /** gocloud's `prefix` parameter, put before every key; empty in nearly all cases. */
+  readonly prefix: string;
+}
+
+/**
+ * Reads Pulumi's forms of a file URL: `file:///abs`, `file://~`, `file://~/x`, `file://./rel`, on Windows `file:///C:/x`
+ * (pkg/backend/diy/backend.go, `massageBlobPath`). Throws `backend-url-invalid`.
+ */
+export function readFileSettings(url: string, home: string): FileSettings {
+  const parts = splitBackendUrl(url);
+  if (parts === undefined || parts.scheme !== "file") throw new JanitorError("backend-url-invalid", "this is no file:// URL");
+  const unknown = Array.from(parts.query.keys()).find((name) => !PARAMETERS.has(name));
+  if (unknown !== undefined) {
+    throw new JanitorError("backend-url-invalid", `the file backend has no parameter ${quoteUntrusted(unknown)}`, { hint: `It takes ${Array.from(PARAMETERS).join(", ")}.` });
+  }
+  const { path } = parts;
+  if (path === "") throw new JanitorError("backend-url-invalid", "a file:// URL needs a folder", { hint: "Write file:///absolute/folder, file://~ or file://./relative." });
+  if (/^~[^/\\]/.test(path)) throw new JanitorError("backend-url-invalid", "another user's home cannot be named in a file:// URL", { hint: "Write the folder in full, file:///home/…" });
+  const expanded = path.startsWith("~") ? `${home}/${path.slice(2)}` : path.replace(/^\/([A-Za-z]:)/, "$1");
+  return { root: resolve(expanded), prefix: parts.query.get("prefix") ?? "" };
+}

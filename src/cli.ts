@@ -1,0 +1,77 @@
+import { Command, CommanderError, Option } from "@commander-js/extra-typings";
+
+import { readSettings } from "./config.ts";
+import { RESTORE_OPTIONS, SWEEP_OPTIONS, variableOf, type OptionSpec } from "./options.ts";
+import { runRestore } from "./run-restore.ts";
+import { runSweep, type Surroundings } from "./run-sweep.ts";
+import { VERSION } from "./version.ts";
+
+const CONFIG_VARIABLE = "PULUMI_LOCK_JANITOR_CONFIG";
+
+const EXIT_CODES = `
+Exit codes:
+  0  done
+  1  failed: a backend or a cluster could not be read, a removal failed
+  2  wrong usage or configuration
+  3  incomplete: locks that are undetermined or unreadable, or --timeout
+  4  refused: a safety valve, or a declined question
+  5  stale locks found, with --fail-on stale`;
+
+const SWEEP_EXAMPLES = `
+Examples:
+  $ pulumi-lock-janitor sweep --backend azblob://state
+  $ pulumi-lock-janitor sweep --backend azblob://state --delete --exclusive
+  $ kubectl get pods,stacks.pulumi.com,nodes -A -o json > pods.json
+  $ pulumi-lock-janitor sweep --backend file:///srv/state --pods-from pods.json --output json`;
+
+/** Runs the command line and gives the exit code. Throws a `JanitorError`. */
+export async function runCommandLine(argv: readonly string[], surroundings: Surroundings): Promise<number> {
+  let exitCode = 0;
+  const program = new Command("pulumi-lock-janitor")
+    .description("Finds Pulumi's lock files whose owner is provably gone from Kubernetes, and removes them.")
+    .version(VERSION)
+    .showSuggestionAfterError()
+    .showHelpAfterError("(add --help for what there is)")
+    .addHelpText("after", EXIT_CODES)
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => surroundings.stdout.write(text), writeErr: (text) => surroundings.stderr.write(text) });
+  const sweepCommand = program.command("sweep").description("look at every lock once: a dry run, unless --delete").addHelpText("after", `${SWEEP_EXAMPLES}\n${EXIT_CODES}`);
+  addOptions(sweepCommand, SWEEP_OPTIONS).action(async (options) => {
+    exitCode = await runSweep(readSettings(options, surroundings.env, configFile(options, surroundings)), surroundings);
+  });
+  const restoreCommand = program.command("restore").description("put a removed lock back, from its record").argument("<record>", "the record's id").addHelpText("after", EXIT_CODES);
+  addOptions(restoreCommand, RESTORE_OPTIONS).action(async (id, options) => {
+    exitCode = await runRestore(id, readSettings(options, surroundings.env, configFile(options, surroundings), RESTORE_OPTIONS), surroundings);
+  });
+  try {
+    await program.parseAsync([...argv], { from: "user" });
+    return exitCode;
+  } catch (error) {
+    // Commander has said what is wrong already; asking for help or the version is no error.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    throw error;
+  }
+}
+
+type Values = Readonly<Record<string, unknown>>;
+
+function addOptions<Arguments extends unknown[]>(command: Command<Arguments>, specs: readonly OptionSpec[]): Command<Arguments, Values> {
+  const configured = command.option("--config <file>", `settings from a YAML file (env: ${CONFIG_VARIABLE})`);
+  for (const spec of specs) configured.addOption(toOption(spec));
+  return configured as Command<Arguments, Values>;
+}
+
+function toOption(spec: OptionSpec): Option {
+  const variable = variableOf(spec);
+  const option = new Option(spec.flags, variable === undefined ? spec.description : `${spec.description} (env: ${variable})`);
+  // Commander names a value after its flag; the settings name it as the configuration file does.
+  option.attributeName = () => spec.key;
+  if (spec.kind === "list") option.argParser((value: string, previous: readonly string[] | undefined) => [...(previous ?? []), value]);
+  if (option.negate) option.default(undefined);
+  return option;
+}
+
+function configFile(options: Values, { env }: Surroundings): string | undefined {
+  const flag = options["config"];
+  return typeof flag === "string" ? flag : env[CONFIG_VARIABLE];
+}

@@ -1,0 +1,207 @@
+import { readFileSync } from "node:fs";
+
+import { LineCounter, parseDocument } from "yaml";
+import { z } from "zod";
+
+import { BUILTIN_OWNERS, parseOwnerPattern, type OwnerPattern } from "./core/owner.ts";
+import { FAIL_ON } from "./core/report.ts";
+import { quoteUntrusted } from "./core/text.ts";
+import { HOUR, MILLISECOND, MINUTE, parseTimestamp, SECOND, type Nanoseconds } from "./core/time.ts";
+import { describeError, JanitorError } from "./errors.ts";
+import { SWEEP_OPTIONS, longName, variableOf, type OptionSpec } from "./options.ts";
+
+const UNITS: ReadonlyMap<string, Nanoseconds> = new Map([
+  ["ms", MILLISECOND],
+  ["s", SECOND],
+  ["m", MINUTE],
+  ["h", HOUR],
+  ["d", 24n * HOUR],
+]);
+
+const duration = z
+  .string()
+  .regex(/^(\d+(ms|s|m|h|d))+$/, 'a duration needs its unit, as in "90s", "5m" or "1h30m"')
+  .transform((text): Nanoseconds => Array.from(text.matchAll(/(\d+)(ms|s|m|h|d)/g)).reduce((sum, [, count = "0", unit = ""]) => sum + BigInt(count) * (UNITS.get(unit) ?? 0n), 0n));
+
+const owner = z.string().transform((text, context): OwnerPattern => {
+  const parsed = parseOwnerPattern(text);
+  if (parsed.kind === "pattern") return parsed.pattern;
+  context.issues.push({ code: "custom", message: parsed.problem, input: text });
+  return z.NEVER;
+});
+
+const output = z
+  .string()
+  .regex(/^(table|json)(=.+)?$/s, "an output is table or json, with =FILE to write it to a file")
+  .transform((text) => {
+    const equals = text.indexOf("=");
+    const format = (equals === -1 ? text : text.slice(0, equals)) === "json" ? ("json" as const) : ("table" as const);
+    return equals === -1 ? { format } : { format, file: text.slice(equals + 1) };
+  });
+
+const timestamp = z.string().transform((text, context) => {
+  const at = parseTimestamp(text);
+  if (at !== undefined) return at;
+  context.issues.push({ code: "custom", message: 'a time is written as RFC 3339, "2026-03-10T12:00:00Z"', input: text });
+  return z.NEVER;
+});
+
+const secret = z.union([z.string(), z.strictObject({ variable: z.string() }), z.strictObject({ file: z.string() })]);
+
+const backendEntry = z.union([
+  z.string().min(1),
+  z.strictObject({
+    url: z.string().min(1),
+    /** Every writer that matches an owner pattern runs in the clusters configured here. */
+    exclusive: z.boolean().optional(),
+    /** The environment of this backend alone: values, or where they are taken from. */
+    env: z.record(z.string(), secret).optional(),
+  }),
+]);
+
+/** The one schema of flags, variables and configuration file; its input side is published as JSON Schema. */
+export const settingsSchema = z.strictObject({
+  backends: z.array(backendEntry).default([]),
+  auditLog: z.string().min(1).default("backend"),
+  requestTimeout: duration.prefault("30s"),
+  delete: z.boolean().default(false),
+  exclusive: z.boolean().default(false),
+  yes: z.boolean().default(false),
+  owners: z.array(owner).default([]),
+  builtinOwners: z.boolean().default(true),
+  requireStack: z.enum(["yes", "no"]).optional(),
+  minAge: duration.prefault("1m"),
+  settle: duration.prefault("30s"),
+  clockSkew: duration.prefault("5s"),
+  confirmDelay: duration.prefault("3s"),
+  maxDeletions: z.int().positive().default(50),
+  unreachableNodes: z.array(z.string().regex(/^ignore(:.+)?$/s, 'it is "ignore", or "ignore:" and a node\'s name')).default([]),
+  kubeconfig: z.string().min(1).optional(),
+  contexts: z.array(z.string().min(1)).default([]),
+  namespaces: z.array(z.string().regex(/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/, "this is no namespace's name")).default([]),
+  podsFrom: z.string().min(1).optional(),
+  podsTakenAt: timestamp.optional(),
+  outputs: z.array(output).prefault(["table"]),
+  failOn: z.array(z.enum([...FAIL_ON, "none"])).default(["undetermined", "unreadable"]),
+  timeout: duration.optional(),
+  verbose: z.boolean().default(false),
+  quiet: z.boolean().default(false),
+});
+
+export type Settings = z.infer<typeof settingsSchema>;
+
+/** A backend of the settings, with the environment that its credentials come from. */
+export interface BackendSettings {
+  readonly url: string;
+  readonly exclusive: boolean;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+interface Sourced {
+  readonly value: unknown;
+  /** What to call its place in a message: `--min-age`, a variable, a line of the file. */
+  readonly source: string;
+}
+
+/** Puts flags, variables and the file together, in that order of precedence, and checks the whole. Throws `config-invalid`. */
+export function readSettings(flags: Readonly<Record<string, unknown>>, env: Environment, configFile: string | undefined, options: readonly OptionSpec[] = SWEEP_OPTIONS): Settings {
+  const values = new Map<string, Sourced>([...(configFile === undefined ? [] : readConfigFile(configFile)), ...readVariables(env, options), ...readFlags(flags, options)]);
+  const parsed = settingsSchema.safeParse(Object.fromEntries(Array.from(values, ([key, { value }]) => [key, value])));
+  if (parsed.success) return parsed.data;
+  throw new JanitorError("config-invalid", parsed.error.issues.map((issue) => describeIssue(issue, values)).join("\n"), { hint: "See 'pulumi-lock-janitor sweep --help'." });
+}
+
+function describeIssue(issue: z.core.$ZodIssue, values: ReadonlyMap<string, Sourced>): string {
+  const [key] = issue.path;
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.map((name) => `${values.get(name)?.source ?? "the configuration"}: there is no setting ${quoteUntrusted(name)}`).join("\n");
+  }
+  const found = values.get(String(key));
+  const item = issue.path.length > 1 && Array.isArray(found?.value) ? found.value[Number(issue.path[1])] : found?.value;
+  // A backend may hold a password: what it says is not repeated.
+  const shown = key === "backends" || typeof item === "object" || item === undefined ? "" : ` ${quoteUntrusted(String(item))}`;
+  return `${found?.source ?? String(key)}${shown}: ${issue.message}`;
+}
+
+function readFlags(flags: Readonly<Record<string, unknown>>, options: readonly OptionSpec[]): readonly (readonly [string, Sourced])[] {
+  return options.flatMap((option): readonly (readonly [string, Sourced])[] => {
+    const value = flags[option.key];
+    return value === undefined ? [] : [[option.key, { value: parseWords(option, value), source: `--${longName(option.flags)}` }]];
+  });
+}
+
+function readVariables(env: Environment, options: readonly OptionSpec[]): readonly (readonly [string, Sourced])[] {
+  return options.flatMap((option): readonly (readonly [string, Sourced])[] => {
+    const name = variableOf(option);
+    const text = name === undefined ? undefined : env[name];
+    if (name === undefined || text === undefined || text === "") return [];
+    if (text === "ignore" && option.key === "unreachableNodes") throw new JanitorError("config-invalid", `${name}: to vouch for all nodes is a flag only, --unreachable-nodes=ignore`);
+    const value = option.kind === "list" ? text.split(/\s+/).filter((item) => item !== "") : text;
+    return [[option.key, { value: parseWords(option, value), source: name }]];
+  });
+}
+
+/** The value of words: numbers and switches become such; lists of verdicts may be written with commas. */
+function parseWords(option: OptionSpec, value: unknown): unknown {
+  if (option.kind === "count" && typeof value === "string" && /^\d+$/.test(value)) return Number(value);
+  if (option.kind === "switch" && typeof value === "string") return value === "true" ? true : value === "false" ? false : value;
+  if (option.key === "failOn" && Array.isArray(value)) return value.flatMap((item) => String(item).split(","));
+  return value;
+}
+
+function readConfigFile(file: string): readonly (readonly [string, Sourced])[] {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    throw new JanitorError("config-invalid", `the configuration file ${file} could not be read: ${describeError(error)}`, { cause: error });
+  }
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines });
+  const [problem] = document.errors;
+  if (problem !== undefined) throw new JanitorError("config-invalid", `${file}, line ${lines.linePos(problem.pos[0]).line}: ${problem.message.split("\n")[0] ?? ""}`, { cause: problem });
+  const content: unknown = document.toJS();
+  if (content === null) return [];
+  if (typeof content !== "object" || Array.isArray(content)) throw new JanitorError("config-invalid", `${file}: a configuration is a mapping of settings`);
+  return Object.entries(content).map(([key, value]) => {
+    const node: unknown = document.get(key, true);
+    const range = typeof node === "object" && node !== null && "range" in node && Array.isArray(node.range) ? Number(node.range[0]) : 0;
+    const source = `${file}, line ${lines.linePos(range).line}, ${key}`;
+    const flagOnly = SWEEP_OPTIONS.some((option) => option.key === key && option.flagOnly === true) || (key === "unreachableNodes" && Array.isArray(value) && value.includes("ignore"));
+    if (flagOnly) throw new JanitorError("config-invalid", `${source}: this is a flag only, so that a person says it each time`);
+    return [key, { value, source }] as const;
+  });
+}
+
+/** The backends to work on: those of the settings, or `PULUMI_BACKEND_URL`. Throws `config-invalid` when there is none, or a value cannot be read. */
+export function resolveBackends(settings: Pick<Settings, "backends" | "exclusive">, env: Environment): readonly BackendSettings[] {
+  const fallback = env["PULUMI_BACKEND_URL"];
+  const entries = settings.backends.length > 0 ? settings.backends : fallback === undefined || fallback === "" ? [] : [fallback];
+  if (entries.length === 0) throw new JanitorError("config-invalid", "no backend was given", { hint: "Give --backend <url>, or set PULUMI_BACKEND_URL." });
+  return entries.map((entry) => {
+    if (typeof entry === "string") return { url: entry, exclusive: settings.exclusive, env };
+    const own = Object.entries(entry.env ?? {}).map(([name, value]) => [name, resolveSecret(name, value, env)] as const);
+    return { url: entry.url, exclusive: entry.exclusive ?? settings.exclusive, env: { ...env, ...Object.fromEntries(own) } };
+  });
+}
+
+function resolveSecret(name: string, value: z.infer<typeof secret>, env: Environment): string {
+  if (typeof value === "string") return value;
+  if ("variable" in value) {
+    const text = env[value.variable];
+    if (text === undefined) throw new JanitorError("config-invalid", `${name} of a backend: the variable ${value.variable} is not set`);
+    return text;
+  }
+  try {
+    return readFileSync(value.file, "utf8").replace(/\r?\n$/, "");
+  } catch (error) {
+    throw new JanitorError("config-invalid", `${name} of a backend: ${value.file} could not be read: ${describeError(error)}`, { cause: error });
+  }
+}
+
+/** The owner patterns of the settings. */
+export function resolveOwners({ owners, builtinOwners }: Pick<Settings, "owners" | "builtinOwners">): readonly OwnerPattern[] {
+  return [...(builtinOwners ? BUILTIN_OWNERS : []), ...owners];
+}

@@ -1,0 +1,139 @@
+import { z } from "zod";
+
+/** The words of report and record, as schemas: what is published as JSON Schema is what is written. */
+export const backendIdentity = z.discriminatedUnion("scheme", [
+  z.object({ scheme: z.literal("azblob"), account: z.string(), container: z.string(), prefix: z.string() }),
+  z.object({ scheme: z.literal("s3"), endpoint: z.string().exactOptional(), bucket: z.string(), prefix: z.string() }),
+  z.object({ scheme: z.literal("gs"), endpoint: z.string().exactOptional(), bucket: z.string(), prefix: z.string() }),
+  z.object({ scheme: z.literal("file"), path: z.string(), prefix: z.string() }),
+  z.object({ scheme: z.literal("postgres"), endpoint: z.string(), database: z.string(), table: z.string(), prefix: z.string() }),
+]);
+
+export const verdictName = z.enum(["held", "stale", "foreign", "too-young", "unreadable", "undetermined"]);
+
+export const lockOwner = z.object({
+  username: z.string(),
+  hostname: z.string(),
+  pid: z.int(),
+  /** As the writer wrote it, with its offset and all its decimals. */
+  timestamp: z.string(),
+});
+
+export const overrideUsed = z.object({ option: z.string(), value: z.string() });
+export type OverrideUsed = z.infer<typeof overrideUsed>;
+
+export const judgementEvidence = z.object({
+  rules: z.array(z.object({ rule: z.string(), applied: z.boolean(), note: z.string() })),
+  candidates: z.array(
+    z.object({
+      cluster: z.string(),
+      namespace: z.string(),
+      pod: z.string(),
+      uid: z.string(),
+      finding: z.enum(["held", "gone", "undetermined"]),
+      reason: z.string(),
+      message: z.string(),
+    }),
+  ),
+  clusters: z.array(z.object({ name: z.string(), uid: z.string().exactOptional(), pods: z.int(), complete: z.boolean() })),
+});
+
+const action = z.enum(["keep", "would-delete", "deleted", "deleted-unconfirmed", "vanished", "changed", "failed"]);
+export type Action = z.infer<typeof action>;
+
+const problem = z.object({ code: z.string(), message: z.string() });
+export type Problem = z.infer<typeof problem>;
+
+export const reportedLock = z.object({
+  backend: backendIdentity,
+  key: z.string(),
+  id: z.string(),
+  stack: z.string(),
+  /** Absent when the lock is unreadable or could not be read. */
+  owner: lockOwner.exactOptional(),
+  storedAt: z.iso.datetime().exactOptional(),
+  ageSeconds: z.number().exactOptional(),
+  verdict: verdictName,
+  reason: z.string(),
+  message: z.string(),
+  evidence: judgementEvidence,
+  action,
+  /** What became of the action, where that needs words. */
+  note: z.string().exactOptional(),
+  /** The record of the removal, for `restore`. */
+  record: z.string().exactOptional(),
+});
+export type ReportedLock = z.infer<typeof reportedLock>;
+
+const summary = z.object({
+  locks: z.int(),
+  held: z.int(),
+  stale: z.int(),
+  foreign: z.int(),
+  "too-young": z.int(),
+  unreadable: z.int(),
+  undetermined: z.int(),
+  removed: z.int(),
+  wouldRemove: z.int(),
+  failed: z.int(),
+});
+export type Summary = z.infer<typeof summary>;
+
+/** The document of `--output json`, version 1. New fields may be added to it; none is renamed or removed without a new version. */
+export const sweepReport = z.object({
+  version: z.literal(1),
+  runId: z.string(),
+  dryRun: z.boolean(),
+  startedAt: z.iso.datetime(),
+  finishedAt: z.iso.datetime(),
+  overrides: z.array(overrideUsed),
+  backends: z.array(z.object({ identity: backendIdentity.exactOptional(), name: z.string(), locks: z.int(), error: problem.optional() })),
+  clusters: z.array(z.object({ uid: z.string().exactOptional(), name: z.string(), pods: z.int(), complete: z.boolean(), error: z.string().optional() })),
+  locks: z.array(reportedLock),
+  /** Why no removal was begun, or not all: a safety valve, a declined question, a signal. */
+  refusals: z.array(z.string()),
+  warnings: z.array(z.string()),
+  summary,
+  exitCode: z.int(),
+});
+export type SweepReport = z.infer<typeof sweepReport>;
+
+/** Counts what a report says. */
+export function summarize(locks: readonly ReportedLock[]): Summary {
+  const count = (matches: (lock: ReportedLock) => boolean): number => locks.filter(matches).length;
+  const verdict = (name: ReportedLock["verdict"]): number => count((lock) => lock.verdict === name);
+  return {
+    locks: locks.length,
+    held: verdict("held"),
+    stale: verdict("stale"),
+    foreign: verdict("foreign"),
+    "too-young": verdict("too-young"),
+    unreadable: verdict("unreadable"),
+    undetermined: verdict("undetermined"),
+    removed: count(({ action }) => action === "deleted" || action === "deleted-unconfirmed"),
+    wouldRemove: count(({ action }) => action === "would-delete"),
+    failed: count(({ action }) => action === "failed"),
+  };
+}
+
+/** What `--fail-on` may name. */
+export const FAIL_ON = ["stale", "undetermined", "unreadable"] as const;
+export type FailOn = (typeof FAIL_ON)[number];
+
+/** What an exit code is chosen from. */
+export interface SweepResult {
+  readonly locks: readonly Pick<ReportedLock, "verdict" | "action">[];
+  readonly failed: boolean;
+  readonly refused: boolean;
+  readonly cutShort: boolean;
+}
+
+/** The exit code of a sweep: the first of 1, 4, 3, 5, 0 that applies (2, wrong usage, never gets this far). */
+export function chooseExitCode({ locks, failed, refused, cutShort }: SweepResult, failOn: readonly FailOn[]): number {
+  if (failed || locks.some(({ action }) => action === "failed")) return 1;
+  if (refused) return 4;
+  const incomplete = (["undetermined", "unreadable"] as const).some((name) => failOn.includes(name) && locks.some(({ verdict }) => verdict === name));
+  if (cutShort || incomplete) return 3;
+  const left = locks.some(({ verdict, action }) => verdict === "stale" && action !== "deleted" && action !== "deleted-unconfirmed" && action !== "vanished");
+  return failOn.includes("stale") && left ? 5 : 0;
+}

@@ -1,0 +1,104 @@
+import pLimit from "p-limit";
+
+import type { BackendIdentity } from "./core/backend-identity.ts";
+import type { ClusterObservation } from "./core/cluster.ts";
+import { decide, decideHeld, type Circumstances, type RuleSettings } from "./core/decide.ts";
+import type { Judgement } from "./core/judgement.ts";
+import type { ObservedLock } from "./core/lock.ts";
+import type { EpochNanoseconds, Nanoseconds } from "./core/time.ts";
+import type { ClusterSource } from "./kubernetes/cluster-source.ts";
+
+/** The locks of one backend, as read just before they are judged. */
+export interface LocksOfBackend {
+  readonly identity: BackendIdentity;
+  readonly locks: readonly ObservedLock[];
+  readonly clockOffset: Nanoseconds | undefined;
+  readonly restored: ReadonlySet<string>;
+}
+
+/** A lock with what the rules say of it. */
+export interface JudgedLock {
+  readonly lock: ObservedLock;
+  readonly judgement: Judgement;
+}
+
+/** What judging gave: the judged locks of each backend, in the order given, and what was seen of the clusters, if they had to be asked. */
+export interface Judged {
+  readonly backends: readonly (readonly JudgedLock[])[];
+  readonly clusters: readonly ClusterObservation[];
+}
+
+/** What is needed to judge. */
+export interface Jury {
+  readonly clusters: readonly ClusterSource[];
+  readonly rules: RuleSettings;
+  readonly now: () => EpochNanoseconds;
+}
+
+const LOOKUPS_AT_ONCE = 8;
+
+/**
+ * Judges locks after they were read. The rules that need no cluster come first, then a look by name, which may only find holders; only
+ * for what is left the whole list of each cluster. Without any lock left no cluster is asked at all.
+ */
+export async function judgeLocks(backends: readonly LocksOfBackend[], { clusters, rules, now }: Jury, signal: AbortSignal): Promise<Judged> {
+  const circumstances = (backend: LocksOfBackend, seen: Circumstances["clusters"]): Circumstances => ({
+    backend: backend.identity,
+    now: now(),
+    ...(backend.clockOffset === undefined ? {} : { storeClockOffset: backend.clockOffset }),
+    clusters: seen,
+    settings: rules,
+    restored: backend.restored,
+  });
+  const known = new Map<ObservedLock, Judgement>();
+  const judge = (decideOne: (lock: ObservedLock, backend: LocksOfBackend) => Judgement | undefined): void => {
+    for (const backend of backends) {
+      for (const lock of backend.locks) {
+        const judgement = known.has(lock) ? undefined : decideOne(lock, backend);
+        if (judgement !== undefined) known.set(lock, judgement);
+      }
+    }
+  };
+  const hostnamesLeft = (): ReadonlySet<string> =>
+    new Set(backends.flatMap(({ locks }) => locks.flatMap((lock) => (known.has(lock) || lock.content.kind !== "readable" ? [] : [lock.content.owner.hostname]))));
+
+  // A file costs no request, so its nodes and Stacks may decide before the lock's age does.
+  if (clusters.some(({ kind }) => kind === "live")) judge((lock, backend) => decide(lock, circumstances(backend, "not-asked")));
+  if (hostnamesLeft().size > 0) {
+    const namesakes = await lookUp(clusters, hostnamesLeft(), signal);
+    judge((lock, backend) => decideHeld(lock, circumstances(backend, namesakes)));
+  }
+  const left = hostnamesLeft();
+  const observed = left.size === 0 ? [] : await Promise.all(clusters.map((cluster) => cluster.observe(left, signal)));
+  judge((lock, backend) => decide(lock, circumstances(backend, observed)));
+  return {
+    clusters: observed,
+    backends: backends.map(({ locks }) =>
+      locks.map((lock) => {
+        const judgement = known.get(lock);
+        if (judgement === undefined) throw new Error("a lock was left without a verdict");
+        return { lock, judgement };
+      }),
+    ),
+  };
+}
+
+/** The pods that are called like one of the hostnames, as a list that proves nothing but what it holds. */
+async function lookUp(clusters: readonly ClusterSource[], hostnames: ReadonlySet<string>, signal: AbortSignal): Promise<readonly ClusterObservation[]> {
+  const limit = pLimit(LOOKUPS_AT_ONCE);
+  const problem = "only looked up by name";
+  return await Promise.all(
+    clusters
+      .filter(({ kind }) => kind === "live")
+      .map(async (cluster): Promise<ClusterObservation> => {
+        const pods = (await Promise.all(Array.from(hostnames, (hostname) => limit(() => cluster.findNamesakes(hostname, signal))))).flat();
+        return {
+          name: cluster.name,
+          source: { kind: "live" },
+          pods: { kind: "incomplete", problem, pods, total: pods.length },
+          nodes: { kind: "unlisted", problem },
+          stacks: { kind: "unlisted", problem },
+        };
+      }),
+  );
+}

@@ -1,0 +1,54 @@
+import pLimit from "p-limit";
+
+import type { RecordStore } from "../backends/backend.ts";
+import { EVENT_KINDS, type AuditRecord, type EventKind } from "../core/record.ts";
+import { hashKey, parseRecord, sortHistories, type AuditLog } from "./audit-log.ts";
+
+const READS_AT_ONCE = 16;
+
+interface RecordName {
+  readonly id: string;
+  readonly kind: EventKind;
+  readonly name: string;
+}
+
+/** The audit log inside a backend: one object for each event, `<id>.<kind>.json`, created only if absent. */
+export function openBackendAuditLog(records: RecordStore): AuditLog {
+  const readNamed = async (names: readonly RecordName[], signal: AbortSignal): Promise<readonly AuditRecord[]> => {
+    const limit = pLimit(READS_AT_ONCE);
+    const read = await Promise.all(
+      names.map(({ name }) =>
+        limit(async () => {
+          const bytes = await records.read(name, signal);
+          return bytes === undefined ? undefined : parseRecord(new TextDecoder().decode(bytes), `${records.place}${name}`);
+        }),
+      ),
+    );
+    return read.filter((record) => record !== undefined);
+  };
+  const list = async (signal: AbortSignal): Promise<readonly RecordName[]> => (await records.list(signal)).flatMap(parseName);
+  return {
+    place: records.place,
+    append: (record, kind) => records.create(`${record.id}.${kind}.json`, new TextEncoder().encode(`${JSON.stringify(record, undefined, 2)}\n`)),
+    readAll: async (signal) => sortHistories(await readNamed(await list(signal), signal)),
+    readOpen: async (signal) => {
+      const names = await list(signal);
+      const ended = new Set(names.filter(({ kind }) => kind === "outcome" || kind === "completed").map(({ id }) => id));
+      return await readNamed(
+        names.filter(({ id, kind }) => kind === "intent" && !ended.has(id)),
+        signal,
+      );
+    },
+    findRestored: async (keys, signal) => {
+      const hashes = new Map(keys.map((key) => [hashKey(key), key]));
+      const restored = (await list(signal)).filter(({ kind }) => kind === "restored").map(({ id }) => hashes.get(id.split("-")[1] ?? ""));
+      return new Set(restored.filter((key) => key !== undefined));
+    },
+  };
+}
+
+function parseName(name: string): readonly RecordName[] {
+  const match = /^([0-9A-Za-z-]+)\.([a-z]+)\.json$/.exec(name);
+  const kind = EVENT_KINDS.find((candidate) => candidate === match?.[2]);
+  return match?.[1] === undefined || kind === undefined ? [] : [{ id: match[1], kind, name }];
+}

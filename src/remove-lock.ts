@@ -1,0 +1,113 @@
+import type { Backend, Deletion } from "./backends/backend.ts";
+import type { Judgement } from "./core/judgement.ts";
+import type { ObservedLock } from "./core/lock.ts";
+import type { AuditRecord, EventKind } from "./core/record.ts";
+import type { Action, OverrideUsed } from "./core/report.ts";
+import { formatTimestamp, type EpochNanoseconds } from "./core/time.ts";
+import { describeError, JanitorError } from "./errors.ts";
+import { newRecordId, type AuditLog } from "./output/audit-log.ts";
+
+/** Who removes, for the record. */
+export interface Remover {
+  readonly runId: string;
+  readonly janitor: { readonly version: string; readonly hostname: string };
+  readonly overrides: readonly OverrideUsed[];
+  readonly now: () => EpochNanoseconds;
+}
+
+/** What became of one removal. */
+export interface Removal {
+  readonly action: Extract<Action, "deleted" | "deleted-unconfirmed" | "vanished" | "changed" | "failed">;
+  readonly note?: string;
+  readonly record?: string;
+}
+
+/**
+ * Removes one lock: a durable intent that holds the whole body, the conditional delete of the very version that was judged, the outcome. Never
+ * throws for what a store refuses; without a durable intent nothing is deleted.
+ */
+export async function removeLock(backend: Backend, audit: AuditLog, lock: ObservedLock, judgement: Judgement, remover: Remover): Promise<Removal> {
+  if (lock.content.kind !== "readable") return { action: "failed", note: "only a lock that was read is ever removed" };
+  const intent = composeIntent(backend, lock, lock.content, judgement, remover);
+  try {
+    if ((await audit.append(intent, "intent")) === "exists") return { action: "failed", note: `a record ${intent.id} is there already, so nothing was removed` };
+  } catch (error) {
+    return { action: "failed", note: `no record could be written, so nothing was removed: ${describeError(error)}` };
+  }
+  const removal = await tryDelete(backend, lock);
+  const note = await writeOutcome(audit, intent, "outcome", removal, remover);
+  return { ...removal, ...(note === undefined ? {} : { note }), record: intent.id };
+}
+
+async function tryDelete(backend: Backend, lock: ObservedLock): Promise<Omit<Removal, "record">> {
+  try {
+    return describeDeletion(await backend.deleteLock(lock.key, lock.version));
+  } catch (error) {
+    const hint = error instanceof JanitorError && error.hint !== undefined ? ` ${error.hint}` : "";
+    return { action: "failed", note: `${describeError(error)}${hint}` };
+  }
+}
+
+function describeDeletion(deletion: Deletion): Omit<Removal, "record"> {
+  switch (deletion.kind) {
+    case "deleted":
+      return deletion.conditionEnforced ? { action: "deleted" } : { action: "deleted", note: "the store does not enforce the condition of a delete: the lock was read again right before" };
+    case "deleted-unconfirmed":
+      return { action: "deleted-unconfirmed", note: "the delete had to be sent again and met no lock: the first may have removed it" };
+    case "vanished":
+      return { action: "vanished", note: "the lock was gone already" };
+    case "changed":
+      return { action: "changed", note: "another version of the lock is there now; it stays" };
+  }
+}
+
+function composeIntent(backend: Backend, lock: ObservedLock, content: Extract<ObservedLock["content"], { kind: "readable" }>, judgement: Judgement, remover: Remover): AuditRecord {
+  const at = formatTimestamp(remover.now());
+  const { username, hostname, pid, timestamp } = content.owner;
+  const { verdict, reason, message, evidence } = judgement;
+  return {
+    version: 1,
+    event: "intent",
+    id: newRecordId(lock.key, at),
+    at,
+    runId: remover.runId,
+    janitor: remover.janitor,
+    backend: backend.identity,
+    key: lock.key,
+    lockVersion: lock.version,
+    body: Buffer.from(content.bytes).toString("base64"),
+    owner: { username, hostname, pid, timestamp },
+    verdict,
+    reason,
+    message,
+    evidence: { rules: [...evidence.rules], candidates: [...evidence.candidates], clusters: [...evidence.clusters] },
+    overrides: [...remover.overrides],
+    clusters: evidence.clusters.map(({ name, uid }) => ({ name, ...(uid === undefined ? {} : { uid }) })),
+  };
+}
+
+/** Writes what became of an intent; a failure to do so is told, and mended by the next run. */
+export async function writeOutcome(
+  audit: AuditLog,
+  intent: AuditRecord,
+  kind: Exclude<EventKind, "intent">,
+  { action, note, restoredAt }: { readonly action: NonNullable<AuditRecord["action"]>; readonly note?: string; readonly restoredAt?: string },
+  { runId, janitor, now }: Pick<Remover, "runId" | "janitor" | "now">,
+): Promise<string | undefined> {
+  const outcome: AuditRecord = {
+    ...intent,
+    event: "outcome",
+    at: formatTimestamp(now()),
+    runId,
+    janitor,
+    action,
+    ...(note === undefined ? {} : { note }),
+    ...(restoredAt === undefined ? {} : { restoredAt }),
+  };
+  try {
+    await audit.append(outcome, kind);
+    return note;
+  } catch (error) {
+    return [note, `the outcome could not be recorded, the next run will do it: ${describeError(error)}`].filter((part) => part !== undefined).join("; ");
+  }
+}

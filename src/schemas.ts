@@ -1,0 +1,14 @@
+import { z } from "zod";
+
+import { settingsSchema } from "./config.ts";
+import { auditRecord } from "./core/record.ts";
+import { sweepReport } from "./core/report.ts";
+
+/** The published JSON Schemas, by the name of their file in `schemas/`. */
+export function composeSchemas(): ReadonlyMap<string, object> {
+  return new Map<string, object>([
+    ["config.schema.json", z.toJSONSchema(settingsSchema, { io: "input" })],
+    ["report.schema.json", z.toJSONSchema(sweepReport)],
+    ["record.schema.json", z.toJSONSchema(auditRecord)],
+  ]);
+}

@@ -1,0 +1,314 @@
+import pLimit from "p-limit";
+
+import type { Backend } from "./backends/backend.ts";
+import { completeRecords } from "./complete-records.ts";
+import { formatIdentity } from "./core/backend-identity.ts";
+import type { RuleSettings } from "./core/decide.ts";
+import { NOT_JUDGED } from "./core/judgement.ts";
+import type { ObservedLock } from "./core/lock.ts";
+import { refuseTooMany } from "./core/plan.ts";
+import type { FailOn, OverrideUsed, SweepReport } from "./core/report.ts";
+import type { EpochNanoseconds } from "./core/time.ts";
+import { JanitorError } from "./errors.ts";
+import { judgeLocks, type JudgedLock, type LocksOfBackend } from "./judge-locks.ts";
+import type { ClusterSource } from "./kubernetes/cluster-source.ts";
+import type { AuditLog } from "./output/audit-log.ts";
+import { readLock, readLocks } from "./read-locks.ts";
+import { removeLock, type Removal, type Remover } from "./remove-lock.ts";
+import { composeReport, type SweptBackend, type SweptLock } from "./sweep-report.ts";
+
+/** A backend that was opened, or why it could not be. */
+export type OpenedBackend =
+  | { readonly kind: "open"; readonly backend: Backend; readonly audit: AuditLog }
+  /** `name`: its URL without anything secret. */
+  | { readonly kind: "failed"; readonly name: string; readonly error: JanitorError };
+
+/** What a sweep is told to do. */
+export interface SweepSettings {
+  readonly delete: boolean;
+  readonly rules: RuleSettings;
+  /** Milliseconds between the first and the second look. */
+  readonly confirmDelay: number;
+  readonly maxDeletions: number;
+  readonly failOn: readonly FailOn[];
+  readonly overrides: readonly OverrideUsed[];
+}
+
+/** What a sweep works with. */
+export interface SweepParts {
+  readonly backends: readonly OpenedBackend[];
+  readonly clusters: readonly ClusterSource[];
+  readonly now: () => EpochNanoseconds;
+  readonly sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>;
+  readonly runId: string;
+  readonly janitor: Remover["janitor"];
+  /** Aborts what is being read (`--timeout`). */
+  readonly deadline: AbortSignal;
+  /** Aborted by a signal: the removal in hand is finished, no other is begun. */
+  readonly stop: AbortSignal;
+  /** Asks a person whether the plan may be carried out; absent when nobody is to be asked. What the answer vouches for goes into report and record. */
+  readonly confirm?: (plan: SweepReport) => Promise<Answer>;
+  readonly onProgress: (progress: Progress) => void;
+}
+
+/** A person's answer to the plan. */
+export type Answer = { readonly kind: "yes"; readonly overrides: readonly OverrideUsed[] } | { readonly kind: "no" };
+
+/** How far a sweep is, for a progress line. */
+export type Progress =
+  | { readonly kind: "reading"; readonly locks: number }
+  | { readonly kind: "judging"; readonly locks: number }
+  | { readonly kind: "waiting"; readonly milliseconds: number }
+  | { readonly kind: "removing"; readonly done: number; readonly of: number };
+
+/** One pass: list, observe, decide, look again, remove, report. Never throws for what a backend or a cluster refuses. */
+export async function sweep(settings: SweepSettings, parts: SweepParts): Promise<SweepReport> {
+  return await new Sweep(settings, parts).run();
+}
+
+/** The state of one backend within a sweep. */
+interface Work {
+  readonly opened: OpenedBackend;
+  error?: JanitorError;
+  locks: readonly SweptLock[];
+}
+
+class Sweep {
+  readonly #settings: SweepSettings;
+  readonly #parts: SweepParts;
+  readonly #signal: AbortSignal;
+  readonly #startedAt: EpochNanoseconds;
+  readonly #warnings: string[] = [];
+  readonly #refusals: string[] = [];
+  #overrides: readonly OverrideUsed[];
+  #clusters: SweepReportClusters = [];
+  #reads = 0;
+
+  constructor(settings: SweepSettings, parts: SweepParts) {
+    this.#settings = settings;
+    this.#parts = parts;
+    this.#signal = AbortSignal.any([parts.deadline, parts.stop]);
+    this.#startedAt = parts.now();
+    this.#overrides = settings.overrides;
+  }
+
+  async run(): Promise<SweepReport> {
+    const limit = pLimit(8);
+    const work = await Promise.all(this.#parts.backends.map((opened) => limit(() => this.#read(opened))));
+    await this.#judgeAll(work);
+    const planned = (): readonly SweptLock[] => work.flatMap(({ locks }) => locks.filter(isPlanned));
+    this.#refuse(work);
+    if (planned().length > 0 && this.#settings.delete) await this.#ask(work);
+    if (planned().length > 0) await this.#lookAgain(work);
+    this.#refuse(work);
+    if (this.#settings.delete) await this.#remove(work);
+    return this.#report(work);
+  }
+
+  async #ask(work: readonly Work[]): Promise<void> {
+    const answer = await this.#parts.confirm?.(this.#report(work));
+    if (answer?.kind === "yes") this.#overrides = [...answer.overrides, ...this.#overrides];
+    if (answer?.kind !== "no") return;
+    this.#keepPlanned(work, "the question was not answered with yes");
+    this.#refusals.push("nothing was removed: the question was not answered with yes");
+  }
+
+  async #read(opened: OpenedBackend): Promise<Work> {
+    if (opened.kind === "failed") return { opened, error: opened.error, locks: [] };
+    const { backend, audit } = opened;
+    try {
+      if (this.#settings.delete) await this.#complete(backend, audit);
+      const locks = await readLocks(backend, this.#signal, () => this.#parts.onProgress({ kind: "reading", locks: ++this.#reads }));
+      return { opened, locks: locks.map((lock) => ({ lock, judgement: NOT_JUDGED, action: "keep" })) };
+    } catch (error) {
+      return { opened, error: this.#asError(error, backend, "list its locks"), locks: [] };
+    }
+  }
+
+  /** A record that cannot be completed stops nothing: it is told, and tried again by the next run. */
+  async #complete(backend: Backend, audit: AuditLog): Promise<void> {
+    try {
+      this.#warnings.push(...(await completeRecords(backend, audit, this.#remover(), this.#signal)).map((text) => `${formatIdentity(backend.identity)}: ${text}`));
+    } catch (error) {
+      this.#signal.throwIfAborted();
+      this.#warnings.push(`${this.#asError(error, backend, "complete earlier records").message} (earlier records were not completed)`);
+    }
+  }
+
+  async #judgeAll(work: readonly Work[]): Promise<void> {
+    try {
+      const judged = await this.#judge(work, work.map(() => new Set<string>()));
+      work.forEach((item, index) => {
+        item.locks = (judged[index] ?? []).map(({ lock, judgement }) => ({ lock, judgement, action: judgement.verdict === "stale" ? "would-delete" : "keep" }));
+      });
+      await Promise.all(work.map((item) => this.#holdRestored(item)));
+    } catch (error) {
+      if (!this.#signal.aborted) throw error;
+      this.#keepPlanned(work, "stopped before everything was judged");
+    }
+  }
+
+  /** Locks that a person put back stay, as held. Where that cannot be told, none of the backend is removed. */
+  async #holdRestored(item: Work): Promise<void> {
+    const keys = item.locks.filter(isPlanned).map(({ lock }) => lock.key);
+    if (item.opened.kind === "failed" || keys.length === 0) return;
+    try {
+      const restored = await item.opened.audit.findRestored(keys, this.#signal);
+      if (restored.size > 0) await this.#judgeAgain(item, restored);
+    } catch (error) {
+      item.error = this.#asError(error, item.opened.backend, "read the records of locks that were put back");
+      item.locks = item.locks.map((swept) => (isPlanned(swept) ? { ...swept, action: "keep", note: "which locks a person put back is not known" } : swept));
+    }
+  }
+
+  async #judgeAgain(item: Work, restored: ReadonlySet<string>): Promise<void> {
+    const [judged = []] = await this.#judge([{ ...item, locks: item.locks.filter(({ lock }) => restored.has(lock.key)) }], [restored]);
+    const found = new Map(judged.map(({ lock, judgement }) => [lock, judgement]));
+    item.locks = item.locks.map((swept) => {
+      const judgement = found.get(swept.lock);
+      return judgement === undefined ? swept : { lock: swept.lock, judgement, action: "keep" };
+    });
+  }
+
+  async #judge(work: readonly Work[], restored: readonly ReadonlySet<string>[]): Promise<readonly (readonly JudgedLock[])[]> {
+    const backends = work.map(({ opened, locks }, index): LocksOfBackend => {
+      const identity = opened.kind === "open" ? opened.backend.identity : { scheme: "file" as const, path: "", prefix: "" };
+      return { identity, locks: locks.map(({ lock }) => lock), clockOffset: opened.kind === "open" ? opened.backend.clockOffset() : undefined, restored: restored[index] ?? new Set() };
+    });
+    this.#parts.onProgress({ kind: "judging", locks: backends.reduce((sum, { locks }) => sum + locks.length, 0) });
+    const judged = await judgeLocks(backends, { clusters: this.#parts.clusters, rules: this.#settings.rules, now: this.#parts.now }, this.#signal);
+    if (judged.clusters.length > 0) this.#clusters = judged.clusters;
+    return judged.backends;
+  }
+
+  /** The valve: stops before the first removal where more owners would lose their locks than allowed. */
+  #refuse(work: readonly Work[]): void {
+    const nameOf = ({ opened }: Work): string => (opened.kind === "open" ? formatIdentity(opened.backend.identity) : opened.name);
+    const removals = work.flatMap((item) =>
+      item.locks.filter(isPlanned).flatMap(({ lock }) => (lock.content.kind === "readable" ? [{ backend: nameOf(item), hostname: lock.content.owner.hostname }] : [])),
+    );
+    for (const { backend, message } of refuseTooMany(removals, this.#settings.maxDeletions)) {
+      this.#refusals.push(message);
+      this.#keepPlanned(
+        work.filter((item) => nameOf(item) === backend),
+        "the safety valve --max-deletions is closed",
+      );
+    }
+  }
+
+  #keepPlanned(work: readonly Work[], note: string): void {
+    for (const item of work) item.locks = item.locks.map((swept) => (isPlanned(swept) ? { ...swept, action: "keep", note } : swept));
+  }
+
+  /** The second look: the locks are read again, then the clusters, and everything is judged again. A dry run does the same, to decide the same. */
+  async #lookAgain(work: readonly Work[]): Promise<void> {
+    this.#parts.onProgress({ kind: "waiting", milliseconds: this.#settings.confirmDelay });
+    try {
+      await this.#parts.sleep(this.#settings.confirmDelay, this.#signal);
+      const again = await Promise.all(work.map((item) => this.#readPlannedAgain(item)));
+      const judged = await this.#judge(
+        again.map((locks, index) => ({ opened: work[index]?.opened ?? { kind: "failed", name: "", error: new JanitorError("backend-failed", "") }, locks: locks.map((lock) => ({ lock, judgement: NOT_JUDGED, action: "keep" as const })) })),
+        again.map(() => new Set<string>()),
+      );
+      work.forEach((item, index) => {
+        const found = new Map((judged[index] ?? []).map(({ lock, judgement }) => [lock.key, judgement]));
+        item.locks = item.locks.map((swept): SweptLock => {
+          const judgement = isPlanned(swept) ? found.get(swept.lock.key) : undefined;
+          if (judgement === undefined || judgement.verdict === "stale") return judgement === undefined ? swept : { ...swept, judgement };
+          return { lock: swept.lock, judgement, action: "keep", note: "it was stale at the first look, and no longer at the second" };
+        });
+      });
+    } catch (error) {
+      if (!this.#signal.aborted) throw error;
+      this.#keepPlanned(work, "stopped before the second look");
+    }
+  }
+
+  /** Reads the planned locks again; what changed or vanished is no longer planned. */
+  async #readPlannedAgain(item: Work): Promise<readonly ObservedLock[]> {
+    if (item.opened.kind === "failed") return [];
+    const { backend } = item.opened;
+    const limit = pLimit(backend.concurrency);
+    const kept: ObservedLock[] = [];
+    item.locks = await Promise.all(
+      item.locks.map((swept) =>
+        limit(async (): Promise<SweptLock> => {
+          if (!isPlanned(swept)) return swept;
+          const lock = await readLock(backend, swept.lock, this.#signal);
+          if (lock === undefined) return { ...swept, action: "vanished", note: "it was gone at the second look" };
+          if (lock.content.kind === "readable" && lock.version !== swept.lock.version) return { ...swept, action: "changed", note: "another version of the lock was there at the second look; it stays" };
+          kept.push(lock);
+          return swept;
+        }),
+      ),
+    );
+    return kept;
+  }
+
+  async #remove(work: readonly Work[]): Promise<void> {
+    const of = work.reduce((sum, { locks }) => sum + locks.filter(isPlanned).length, 0);
+    let done = 0;
+    await Promise.all(
+      work.map(async (item) => {
+        if (item.opened.kind === "failed") return;
+        const { backend, audit } = item.opened;
+        const limit = pLimit(Math.min(backend.concurrency, 8));
+        item.locks = await Promise.all(
+          item.locks.map((swept) =>
+            limit(async (): Promise<SweptLock> => {
+              if (!isPlanned(swept)) return swept;
+              if (this.#signal.aborted) return { ...swept, action: "keep", note: "stopped before its turn" };
+              const removal: Removal = await removeLock(backend, audit, swept.lock, swept.judgement, this.#remover());
+              done += 1;
+              this.#parts.onProgress({ kind: "removing", done, of });
+              return { ...swept, ...removal };
+            }),
+          ),
+        );
+      }),
+    );
+  }
+
+  #remover(): Remover {
+    const { runId, janitor, now } = this.#parts;
+    return { runId, janitor, overrides: this.#overrides, now };
+  }
+
+  #asError(error: unknown, backend: Backend, action: string): JanitorError {
+    if (error instanceof JanitorError) return error;
+    const name = formatIdentity(backend.identity);
+    if (this.#parts.stop.aborted) return new JanitorError("interrupted", `${name}: stopped by a signal`);
+    if (this.#parts.deadline.aborted) return new JanitorError("interrupted", `${name}: --timeout ran out`, { hint: "Give it more time, or find out what is slow with --verbose." });
+    return new JanitorError("backend-failed", `${name}: could not ${action}`, { cause: error });
+  }
+
+  #report(work: readonly Work[]): SweepReport {
+    const { runId, now, deadline, stop } = this.#parts;
+    const backends = work.map(({ opened, error, locks }): SweptBackend => ({
+      name: opened.kind === "open" ? formatIdentity(opened.backend.identity) : opened.name,
+      ...(opened.kind === "open" ? { identity: opened.backend.identity } : {}),
+      ...(error === undefined ? {} : { error }),
+      locks,
+    }));
+    return composeReport({
+      runId,
+      dryRun: !this.#settings.delete,
+      startedAt: this.#startedAt,
+      finishedAt: now(),
+      overrides: this.#overrides,
+      backends,
+      clusters: this.#clusters,
+      refusals: this.#refusals,
+      warnings: this.#warnings,
+      cutShort: deadline.aborted || stop.aborted,
+      failOn: this.#settings.failOn,
+    });
+  }
+}
+
+type SweepReportClusters = Parameters<typeof composeReport>[0]["clusters"];
+
+/** True for a lock that the sweep would remove if nothing comes between. */
+function isPlanned({ action }: SweptLock): boolean {
+  return action === "would-delete";
+}
