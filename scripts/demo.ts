@@ -1,6 +1,6 @@
 // Shows the main job on real lock files in a temporary folder, through the built command: no cluster, no cloud account.
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
@@ -9,24 +9,33 @@ const ago = (minutes: number): string => `${new Date(now - minutes * 60_000).toI
 const folder = mkdtempSync(join(tmpdir(), "pulumi-lock-janitor-demo-"));
 
 /** A lock as Pulumi writes it: nanoseconds, and the attributes that gocloud keeps beside each object. */
-function writeLock(stack: string, id: string, body: string): void {
+function writeLock(stack: string, id: string, minutes: number, body: string): void {
   const path = join(folder, "state/.pulumi/locks", stack, `${id}.json`);
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, body);
   writeFileSync(`${path}.attrs`, "{}");
+  const writtenAt = now / 1_000 - minutes * 60;
+  utimesSync(path, writtenAt, writtenAt);
 }
 
-function lock(hostname: string, pid: number, minutes: number, username = "pulumi"): string {
-  return JSON.stringify({ pid, username, hostname, timestamp: ago(minutes).replace("Z", ".482915027Z") });
+function addLock(stack: string, id: string, minutes: number, hostname: string, pid: number, username = "pulumi"): void {
+  writeLock(stack, id, minutes, JSON.stringify({ pid, username, hostname, timestamp: ago(minutes).replace("Z", ".482915027Z") }));
 }
 
-writeLock("organization/network/dev", "0b9f3f1e-4a44-4a3e-9d2a-9c1d5b7a2e61", lock("network-dev-workspace-0", 211, 178));
-writeLock("organization/dns/prod", "6f0e2a4c-91d7-4c0b-8a55-2d1b7c9e4f10", lock("pulumi-kubernetes-operator-6b8d5f7c9d-q4x7n", 28841, 870, "pulumi-kubernetes-operator"));
-writeLock("organization/billing/prod", "5ce1d2c0-2f6d-4d8e-8a77-3f1a2b9c4d5e", lock("billing-prod-workspace-0", 300, 25));
-writeLock("organization/cdn/stage", "77fe9a10-3c1f-4f0e-bb60-9d7c35d1e2aa", lock("cdn-stage-workspace-0", 41, 12));
-writeLock("organization/shop/prod", "2b77c4d1-8e2f-4b8e-a1a5-6f2b0c9d8e7f", lock("Mirrens-MacBook-Pro.local", 901, 1_420, "m.okafor"));
-writeLock("organization/shop/dev", "9d0c1b2a-1a2b-4c3d-8e4f-5a6b7c8d9e0f", lock("shop-dev-workspace-0", 19, 0));
-writeLock("organization/data/dev", "83aa189c-2f4e-4b1d-9a00-1c2d3e4f5a6b", '{"pid":61,"username":"pulumi","hostn');
+addLock("organization/network/dev", "0b9f3f1e-4a44-4a3e-9d2a-9c1d5b7a2e61", 178, "network-dev-workspace-0", 211);
+addLock(
+  "organization/dns/prod",
+  "6f0e2a4c-91d7-4c0b-8a55-2d1b7c9e4f10",
+  870,
+  "pulumi-kubernetes-operator-6b8d5f7c9d-q4x7n",
+  28841,
+  "pulumi-kubernetes-operator",
+);
+addLock("organization/billing/prod", "5ce1d2c0-2f6d-4d8e-8a77-3f1a2b9c4d5e", 25, "billing-prod-workspace-0", 300);
+addLock("organization/cdn/stage", "77fe9a10-3c1f-4f0e-bb60-9d7c35d1e2aa", 12, "cdn-stage-workspace-0", 41);
+addLock("organization/shop/prod", "2b77c4d1-8e2f-4b8e-a1a5-6f2b0c9d8e7f", 1_420, "Mirrens-MacBook-Pro.local", 901, "m.okafor");
+addLock("organization/shop/dev", "9d0c1b2a-1a2b-4c3d-8e4f-5a6b7c8d9e0f", 0, "shop-dev-workspace-0", 19);
+writeLock("organization/data/dev", "83aa189c-2f4e-4b1d-9a00-1c2d3e4f5a6b", 300, '{"pid":61,"username":"pulumi","hostn');
 
 const running = (startedAt: string): object => ({ running: { startedAt } });
 const pod = (name: string, createdAt: string, status: object, extra: object = {}): object => ({
@@ -77,13 +86,22 @@ try {
   const backend = `file://${join(folder, "state")}`;
   const where = ["--backend", backend, "--pods-from", podsFile, "--pods-taken-at", new Date(now).toISOString(), "--confirm-delay", "1s", "--quiet"];
   process.stdout.write(`Seven Pulumi locks in ${backend}, and what kubectl says of the cluster.\n`);
-  run("A dry run: who made each lock, and is that process gone? Nothing is written. (Exit code 3: two locks are a person's business.)", ["sweep", ...where], 3);
+  run(
+    "A dry run: who made each lock, and is that process gone? Nothing is written. (Exit code 3: the unreadable lock wants a person.)",
+    ["sweep", ...where],
+    3,
+  );
   run("The real run removes the two whose owner is provably gone.", ["sweep", ...where, "--delete", "--exclusive"], 3);
   const audit = join(folder, "state/.pulumi-lock-janitor/audit");
   process.stdout.write(`\n── Each removal has its record, written before it, with the whole lock and the evidence:\n\n${readdirSync(audit).join("\n")}\n`);
-  const record = readdirSync(audit).find((name) => name.endsWith(".intent.json"))?.replace(".intent.json", "") ?? "";
+  const record =
+    readdirSync(audit)
+      .find((name) => name.endsWith(".intent.json"))
+      ?.replace(".intent.json", "") ?? "";
   run("From the record the lock can be put back.", ["restore", record, "--backend", backend], 0);
-  run("What a person put back, no sweep removes again.", ["sweep", ...where, "--delete", "--exclusive"], 3);
+  const restored = join(folder, "state/.pulumi/locks/organization/network/dev/0b9f3f1e-4a44-4a3e-9d2a-9c1d5b7a2e61.json");
+  utimesSync(restored, now / 1_000 - 3_600, now / 1_000 - 3_600);
+  run("An hour later: what a person put back, no sweep removes again.", ["sweep", ...where, "--delete", "--exclusive"], 3);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

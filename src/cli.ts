@@ -35,11 +35,18 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     .addHelpText("after", EXIT_CODES)
     .exitOverride()
     .configureOutput({ writeOut: (text) => surroundings.stdout.write(text), writeErr: (text) => surroundings.stderr.write(text) });
-  const sweepCommand = program.command("sweep").description("look at every lock once: a dry run, unless --delete").addHelpText("after", `${SWEEP_EXAMPLES}\n${EXIT_CODES}`);
+  const sweepCommand = program
+    .command("sweep")
+    .description("look at every lock once: a dry run, unless --delete")
+    .addHelpText("after", `${SWEEP_EXAMPLES}\n${EXIT_CODES}`);
   addOptions(sweepCommand, SWEEP_OPTIONS).action(async (options) => {
     exitCode = await runSweep(readSettings(options, surroundings.env, configFile(options, surroundings)), surroundings);
   });
-  const restoreCommand = program.command("restore").description("put a removed lock back, from its record").argument("<record>", "the record's id").addHelpText("after", EXIT_CODES);
+  const restoreCommand = program
+    .command("restore")
+    .description("put a removed lock back, from its record")
+    .argument("<record>", "the record's id")
+    .addHelpText("after", EXIT_CODES);
   addOptions(restoreCommand, RESTORE_OPTIONS).action(async (id, options) => {
     exitCode = await runRestore(id, readSettings(options, surroundings.env, configFile(options, surroundings), RESTORE_OPTIONS), surroundings);
   });

@@ -1,7 +1,7 @@
 import type { Backend, Recovered } from "./backends/backend.ts";
 import type { AuditRecord } from "./core/record.ts";
-import { writeOutcome, type Remover } from "./remove-lock.ts";
 import type { AuditLog } from "./output/audit-log.ts";
+import { writeOutcome, type Remover } from "./remove-lock.ts";
 
 /** What was found of runs that had crashed, in words. */
 export type Completion = readonly string[];
@@ -20,7 +20,9 @@ export async function completeRecords(backend: Backend, audit: AuditLog, remover
   }
   return [
     ...recovered.map(({ key, action }) => describeRecovered(key, action)),
-    ...(open.length === 0 ? [] : [`${open.length} ${open.length === 1 ? "record" : "records"} of a run that did not end ${open.length === 1 ? "was" : "were"} completed`]),
+    ...(open.length === 0
+      ? []
+      : [`${open.length} ${open.length === 1 ? "record" : "records"} of a run that did not end ${open.length === 1 ? "was" : "were"} completed`]),
   ];
 }
 
@@ -30,7 +32,8 @@ async function findOutcome(
   recovered: readonly Recovered[],
   signal: AbortSignal,
 ): Promise<{ readonly action: NonNullable<AuditRecord["action"]>; readonly note: string } | undefined> {
-  if (recovered.some((lock) => lock.key === key && lock.action === "deleted")) return { action: "deleted", note: "completed by a later run, which found the lock moved aside" };
+  if (recovered.some((lock) => lock.key === key && lock.action === "deleted"))
+    return { action: "deleted", note: "completed by a later run, which found the lock moved aside" };
   const now = await backend.readLock(key, signal);
   if (now.kind === "gone") return { action: "deleted-unconfirmed", note: "completed by a later run: the lock is gone, by that removal or otherwise" };
   if (now.content.kind === "unread") return undefined;

@@ -21,7 +21,9 @@ const UNITS: ReadonlyMap<string, Nanoseconds> = new Map([
 const duration = z
   .string()
   .regex(/^(\d+(ms|s|m|h|d))+$/, 'a duration needs its unit, as in "90s", "5m" or "1h30m"')
-  .transform((text): Nanoseconds => Array.from(text.matchAll(/(\d+)(ms|s|m|h|d)/g)).reduce((sum, [, count = "0", unit = ""]) => sum + BigInt(count) * (UNITS.get(unit) ?? 0n), 0n));
+  .transform((text): Nanoseconds =>
+    Array.from(text.matchAll(/(\d+)(ms|s|m|h|d)/g)).reduce((sum, [, count = "0", unit = ""]) => sum + BigInt(count) * (UNITS.get(unit) ?? 0n), 0n),
+  );
 
 const owner = z.string().transform((text, context): OwnerPattern => {
   const parsed = parseOwnerPattern(text);
@@ -106,11 +108,22 @@ interface Sourced {
 }
 
 /** Puts flags, variables and the file together, in that order of precedence, and checks the whole. Throws `config-invalid`. */
-export function readSettings(flags: Readonly<Record<string, unknown>>, env: Environment, configFile: string | undefined, options: readonly OptionSpec[] = SWEEP_OPTIONS): Settings {
-  const values = new Map<string, Sourced>([...(configFile === undefined ? [] : readConfigFile(configFile)), ...readVariables(env, options), ...readFlags(flags, options)]);
+export function readSettings(
+  flags: Readonly<Record<string, unknown>>,
+  env: Environment,
+  configFile: string | undefined,
+  options: readonly OptionSpec[] = SWEEP_OPTIONS,
+): Settings {
+  const values = new Map<string, Sourced>([
+    ...(configFile === undefined ? [] : readConfigFile(configFile)),
+    ...readVariables(env, options),
+    ...readFlags(flags, options),
+  ]);
   const parsed = settingsSchema.safeParse(Object.fromEntries(Array.from(values, ([key, { value }]) => [key, value])));
   if (parsed.success) return parsed.data;
-  throw new JanitorError("config-invalid", parsed.error.issues.map((issue) => describeIssue(issue, values)).join("\n"), { hint: "See 'pulumi-lock-janitor sweep --help'." });
+  throw new JanitorError("config-invalid", parsed.error.issues.map((issue) => describeIssue(issue, values)).join("\n"), {
+    hint: "See 'pulumi-lock-janitor sweep --help'.",
+  });
 }
 
 function describeIssue(issue: z.core.$ZodIssue, values: ReadonlyMap<string, Sourced>): string {
@@ -137,7 +150,8 @@ function readVariables(env: Environment, options: readonly OptionSpec[]): readon
     const name = variableOf(option);
     const text = name === undefined ? undefined : env[name];
     if (name === undefined || text === undefined || text === "") return [];
-    if (text === "ignore" && option.key === "unreachableNodes") throw new JanitorError("config-invalid", `${name}: to vouch for all nodes is a flag only, --unreachable-nodes=ignore`);
+    if (text === "ignore" && option.key === "unreachableNodes")
+      throw new JanitorError("config-invalid", `${name}: to vouch for all nodes is a flag only, --unreachable-nodes=ignore`);
     const value = option.kind === "list" ? text.split(/\s+/).filter((item) => item !== "") : text;
     return [[option.key, { value: parseWords(option, value), source: name }]];
   });
@@ -161,7 +175,10 @@ function readConfigFile(file: string): readonly (readonly [string, Sourced])[] {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });
   const [problem] = document.errors;
-  if (problem !== undefined) throw new JanitorError("config-invalid", `${file}, line ${lines.linePos(problem.pos[0]).line}: ${problem.message.split("\n")[0] ?? ""}`, { cause: problem });
+  if (problem !== undefined)
+    throw new JanitorError("config-invalid", `${file}, line ${lines.linePos(problem.pos[0]).line}: ${problem.message.split("\n")[0] ?? ""}`, {
+      cause: problem,
+    });
   const content: unknown = document.toJS();
   if (content === null) return [];
   if (typeof content !== "object" || Array.isArray(content)) throw new JanitorError("config-invalid", `${file}: a configuration is a mapping of settings`);
@@ -169,7 +186,9 @@ function readConfigFile(file: string): readonly (readonly [string, Sourced])[] {
     const node: unknown = document.get(key, true);
     const range = typeof node === "object" && node !== null && "range" in node && Array.isArray(node.range) ? Number(node.range[0]) : 0;
     const source = `${file}, line ${lines.linePos(range).line}, ${key}`;
-    const flagOnly = SWEEP_OPTIONS.some((option) => option.key === key && option.flagOnly === true) || (key === "unreachableNodes" && Array.isArray(value) && value.includes("ignore"));
+    const flagOnly =
+      SWEEP_OPTIONS.some((option) => option.key === key && option.flagOnly === true) ||
+      (key === "unreachableNodes" && Array.isArray(value) && value.includes("ignore"));
     if (flagOnly) throw new JanitorError("config-invalid", `${source}: this is a flag only, so that a person says it each time`);
     return [key, { value, source }] as const;
   });

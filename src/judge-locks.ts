@@ -60,7 +60,9 @@ export async function judgeLocks(backends: readonly LocksOfBackend[], { clusters
     }
   };
   const hostnamesLeft = (): ReadonlySet<string> =>
-    new Set(backends.flatMap(({ locks }) => locks.flatMap((lock) => (known.has(lock) || lock.content.kind !== "readable" ? [] : [lock.content.owner.hostname]))));
+    new Set(
+      backends.flatMap(({ locks }) => locks.flatMap((lock) => (known.has(lock) || lock.content.kind !== "readable" ? [] : [lock.content.owner.hostname]))),
+    );
 
   // A file costs no request, so its nodes and Stacks may decide before the lock's age does.
   if (clusters.some(({ kind }) => kind === "live")) judge((lock, backend) => decide(lock, circumstances(backend, "not-asked")));

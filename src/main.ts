@@ -25,6 +25,10 @@ try {
   });
 } catch (error) {
   const known = error instanceof JanitorError ? error : undefined;
-  await log("error", [known?.message ?? `an error of the janitor itself: ${describeError(error)}`, known?.hint].filter((part) => part !== undefined).join(". "), { code: known?.code ?? "internal" });
+  await log(
+    "error",
+    [known?.message ?? `an error of the janitor itself: ${describeError(error)}`, known?.hint].filter((part) => part !== undefined).join(". "),
+    { code: known?.code ?? "internal" },
+  );
   process.exitCode = known?.exitCode ?? 1;
 }

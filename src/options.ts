@@ -17,7 +17,12 @@ export interface OptionSpec {
 /** What every command takes that opens backends. */
 const BACKEND_OPTIONS: readonly OptionSpec[] = [
   { key: "backends", flags: "--backend <url>", kind: "list", description: "a backend's URL, as in PULUMI_BACKEND_URL (the default); repeatable" },
-  { key: "auditLog", flags: "--audit-log <where>", kind: "text", description: 'where removals are recorded: "backend" (default), or a file that is appended to' },
+  {
+    key: "auditLog",
+    flags: "--audit-log <where>",
+    kind: "text",
+    description: 'where removals are recorded: "backend" (default), or a file that is appended to',
+  },
   { key: "requestTimeout", flags: "--request-timeout <duration>", kind: "text", description: "the longest that one request may take (default 30s)" },
 ];
 
@@ -25,31 +30,97 @@ const BACKEND_OPTIONS: readonly OptionSpec[] = [
 export const SWEEP_OPTIONS: readonly OptionSpec[] = [
   ...BACKEND_OPTIONS,
   { key: "delete", flags: "--delete", kind: "switch", value: true, description: "remove the stale locks; without it nothing is written (dry run)" },
-  { key: "exclusive", flags: "--exclusive", kind: "switch", value: true, description: "you state: every writer that matches an owner pattern runs in the clusters configured here; --delete wants it" },
+  {
+    key: "exclusive",
+    flags: "--exclusive",
+    kind: "switch",
+    value: true,
+    description: "you state: every writer that matches an owner pattern runs in the clusters configured here; --delete wants it",
+  },
   { key: "yes", flags: "--yes", kind: "switch", value: true, flagOnly: true, description: "do not ask on a terminal before removing" },
-  { key: "owners", flags: "--owner <glob[=container]>", kind: "list", description: "hostnames of pods that run pulumi, and the container in which; repeatable" },
-  { key: "builtinOwners", flags: "--no-builtin-owners", kind: "switch", value: false, description: "leave out the patterns for the Pulumi Kubernetes Operator's pods" },
-  { key: "requireStack", flags: "--require-stack <yes|no>", kind: "text", description: "whether a Stack in the cluster must account for a lock (default: for the built-in patterns)" },
+  {
+    key: "owners",
+    flags: "--owner <glob[=container]>",
+    kind: "list",
+    description: "hostnames of pods that run pulumi, and the container in which; repeatable",
+  },
+  {
+    key: "builtinOwners",
+    flags: "--no-builtin-owners",
+    kind: "switch",
+    value: false,
+    description: "leave out the patterns for the Pulumi Kubernetes Operator's pods",
+  },
+  {
+    key: "requireStack",
+    flags: "--require-stack <yes|no>",
+    kind: "text",
+    description: "whether a Stack in the cluster must account for a lock (default: for the built-in patterns)",
+  },
   { key: "minAge", flags: "--min-age <duration>", kind: "text", description: "leave younger locks alone (default 1m)" },
-  { key: "settle", flags: "--settle <duration>", kind: "text", description: "how long a pod of the same name must exist before its forerunner is believed gone (default 30s)" },
+  {
+    key: "settle",
+    flags: "--settle <duration>",
+    kind: "text",
+    description: "how long a pod of the same name must exist before its forerunner is believed gone (default 30s)",
+  },
   { key: "clockSkew", flags: "--clock-skew <duration>", kind: "text", description: "how far clocks may differ (default 5s)" },
   { key: "confirmDelay", flags: "--confirm-delay <duration>", kind: "text", description: "the pause before the second look (default 3s)" },
-  { key: "maxDeletions", flags: "--max-deletions <n>", kind: "count", description: "remove nothing in a backend where the locks of more owners would go (default 50)" },
-  { key: "unreachableNodes", flags: "--unreachable-nodes <ignore|ignore:node>", kind: "list", description: "vouch that nothing runs on nodes that are not Ready; repeatable" },
-  { key: "kubeconfig", flags: "--kubeconfig <file>", kind: "text", description: "the kubeconfig (default KUBECONFIG, ~/.kube/config, or the pod's service account)" },
-  { key: "contexts", flags: "--context <name>", kind: "list", description: "a context of the kubeconfig; several are several clusters, in all of which an owner must be gone" },
+  {
+    key: "maxDeletions",
+    flags: "--max-deletions <n>",
+    kind: "count",
+    description: "remove nothing in a backend where the locks of more owners would go (default 50)",
+  },
+  {
+    key: "unreachableNodes",
+    flags: "--unreachable-nodes <ignore|ignore:node>",
+    kind: "list",
+    description: "vouch that nothing runs on nodes that are not Ready; repeatable",
+  },
+  {
+    key: "kubeconfig",
+    flags: "--kubeconfig <file>",
+    kind: "text",
+    description: "the kubeconfig (default KUBECONFIG, ~/.kube/config, or the pod's service account)",
+  },
+  {
+    key: "contexts",
+    flags: "--context <name>",
+    kind: "list",
+    description: "a context of the kubeconfig; several are several clusters, in all of which an owner must be gone",
+  },
   { key: "namespaces", flags: "--namespace <name>", kind: "list", description: "ask for pods of these namespaces only; repeatable" },
-  { key: "podsFrom", flags: "--pods-from <file>", kind: "text", description: "use the output of 'kubectl get pods,stacks.pulumi.com,nodes -A -o json' in place of a cluster" },
-  { key: "podsTakenAt", flags: "--pods-taken-at <time>", kind: "text", flagOnly: true, description: "you state when kubectl began to write that file (RFC 3339)" },
+  {
+    key: "podsFrom",
+    flags: "--pods-from <file>",
+    kind: "text",
+    description: "use the output of 'kubectl get pods,stacks.pulumi.com,nodes -A -o json' in place of a cluster",
+  },
+  {
+    key: "podsTakenAt",
+    flags: "--pods-taken-at <time>",
+    kind: "text",
+    flagOnly: true,
+    description: "you state when kubectl began to write that file (RFC 3339)",
+  },
   { key: "outputs", flags: "--output <format[=file]>", kind: "list", description: "table (default) or json, to a file if one is given; repeatable" },
-  { key: "failOn", flags: "--fail-on <verdicts>", kind: "list", description: "exit 3 for undetermined, unreadable; 5 for stale; or none (default undetermined,unreadable)" },
+  {
+    key: "failOn",
+    flags: "--fail-on <verdicts>",
+    kind: "list",
+    description: "exit 3 for undetermined, unreadable; 5 for stale; or none (default undetermined,unreadable)",
+  },
   { key: "timeout", flags: "--timeout <duration>", kind: "text", description: "end the sweep after this time; what is not judged by then stays" },
   { key: "verbose", flags: "--verbose", kind: "switch", value: true, description: "show every rule that was tried" },
   { key: "quiet", flags: "--quiet", kind: "switch", value: true, description: "no progress and no notes on stderr" },
 ];
 
 /** The options of `restore`. */
-export const RESTORE_OPTIONS: readonly OptionSpec[] = [...BACKEND_OPTIONS, { key: "yes", flags: "--yes", kind: "switch", value: true, flagOnly: true, description: "do not ask on a terminal" }];
+export const RESTORE_OPTIONS: readonly OptionSpec[] = [
+  ...BACKEND_OPTIONS,
+  { key: "yes", flags: "--yes", kind: "switch", value: true, flagOnly: true, description: "do not ask on a terminal" },
+];
 
 /** The variable of an option: `PULUMI_LOCK_JANITOR_` and the flag's name; undefined for one that is a flag only. */
 export function variableOf({ flags, flagOnly }: OptionSpec): string | undefined {

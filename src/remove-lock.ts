@@ -30,7 +30,8 @@ export async function removeLock(backend: Backend, audit: AuditLog, lock: Observ
   if (lock.content.kind !== "readable") return { action: "failed", note: "only a lock that was read is ever removed" };
   const intent = composeIntent(backend, lock, lock.content, judgement, remover);
   try {
-    if ((await audit.append(intent, "intent")) === "exists") return { action: "failed", note: `a record ${intent.id} is there already, so nothing was removed` };
+    if ((await audit.append(intent, "intent")) === "exists")
+      return { action: "failed", note: `a record ${intent.id} is there already, so nothing was removed` };
   } catch (error) {
     return { action: "failed", note: `no record could be written, so nothing was removed: ${describeError(error)}` };
   }
@@ -51,7 +52,9 @@ async function tryDelete(backend: Backend, lock: ObservedLock): Promise<Omit<Rem
 function describeDeletion(deletion: Deletion): Omit<Removal, "record"> {
   switch (deletion.kind) {
     case "deleted":
-      return deletion.conditionEnforced ? { action: "deleted" } : { action: "deleted", note: "the store does not enforce the condition of a delete: the lock was read again right before" };
+      return deletion.conditionEnforced
+        ? { action: "deleted" }
+        : { action: "deleted", note: "the store does not enforce the condition of a delete: the lock was read again right before" };
     case "deleted-unconfirmed":
       return { action: "deleted-unconfirmed", note: "the delete had to be sent again and met no lock: the first may have removed it" };
     case "vanished":
@@ -61,7 +64,13 @@ function describeDeletion(deletion: Deletion): Omit<Removal, "record"> {
   }
 }
 
-function composeIntent(backend: Backend, lock: ObservedLock, content: Extract<ObservedLock["content"], { kind: "readable" }>, judgement: Judgement, remover: Remover): AuditRecord {
+function composeIntent(
+  backend: Backend,
+  lock: ObservedLock,
+  content: Extract<ObservedLock["content"], { kind: "readable" }>,
+  judgement: Judgement,
+  remover: Remover,
+): AuditRecord {
   const at = formatTimestamp(remover.now());
   const { username, hostname, pid, timestamp } = content.owner;
   const { verdict, reason, message, evidence } = judgement;

@@ -12,18 +12,27 @@ import { writeOutcome, type Remover } from "./remove-lock.ts";
 export async function findRemoval(audit: AuditLog, id: string, signal: AbortSignal): Promise<RemovalHistory> {
   const history = (await audit.readAll(signal)).find((removal) => removal.id === id);
   if (history !== undefined) return history;
-  throw new JanitorError("record-invalid", `${audit.place} holds no record ${JSON.stringify(id)}`, { hint: "The record's id is shown by the sweep that removed the lock, and is the beginning of the record's file name." });
+  throw new JanitorError("record-invalid", `${audit.place} holds no record ${JSON.stringify(id)}`, {
+    hint: "The record's id is shown by the sweep that removed the lock, and is the beginning of the record's file name.",
+  });
 }
 
 /**
  * Puts a removed lock back, byte for byte: only when its record says that it was deleted, and only while no lock at all is in that stack's
  * folder. It never overwrites. Throws `restore-refused`. Gives the note to show, if any.
  */
-export async function restoreLock(backend: Backend, audit: AuditLog, { intent, outcome, restored }: RemovalHistory, remover: Remover, signal: AbortSignal): Promise<string | undefined> {
+export async function restoreLock(
+  backend: Backend,
+  audit: AuditLog,
+  { intent, outcome, restored }: RemovalHistory,
+  remover: Remover,
+  signal: AbortSignal,
+): Promise<string | undefined> {
   const name = formatIdentity(backend.identity);
   const refuse = (why: string): JanitorError => new JanitorError("restore-refused", `${name}: ${escapeUntrusted(intent.key)} was not put back: ${why}`);
   if (formatIdentity(intent.backend) !== name) throw refuse(`its record is of ${formatIdentity(intent.backend)}`);
-  if (outcome?.action !== "deleted") throw refuse(`its record does not say that it was deleted, but ${outcome?.action ?? "nothing of its end"}; its owner may have released it`);
+  if (outcome?.action !== "deleted")
+    throw refuse(`its record does not say that it was deleted, but ${outcome?.action ?? "nothing of its end"}; its owner may have released it`);
   if (restored !== undefined) throw refuse(`it was put back already, at ${restored.restoredAt ?? restored.at}`);
   const folder = stackFolder(intent.key);
   for await (const page of backend.listLocks(signal)) {

@@ -70,7 +70,10 @@ export async function runSweep(settings: Settings, surroundings: Surroundings): 
     return report.exitCode;
   } finally {
     progress.clear();
-    await Promise.all([...clusters.map((cluster) => cluster.close()), ...opened.map(async (item) => (item.kind === "open" ? await item.backend.close() : undefined))]);
+    await Promise.all([
+      ...clusters.map((cluster) => cluster.close()),
+      ...opened.map(async (item) => (item.kind === "open" ? await item.backend.close() : undefined)),
+    ]);
   }
 }
 
@@ -88,7 +91,9 @@ function refuseUnsafe(settings: Settings, backends: readonly BackendSettings[], 
     });
   }
   if (settings.podsFrom !== undefined && settings.podsTakenAt === undefined) {
-    throw new JanitorError("usage", "--delete with --pods-from wants --pods-taken-at, the time at which kubectl began", { hint: "Without it a file is good for a report only: nobody knows how old it is." });
+    throw new JanitorError("usage", "--delete with --pods-from wants --pods-taken-at, the time at which kubectl began", {
+      hint: "Without it a file is good for a report only: nobody knows how old it is.",
+    });
   }
 }
 
@@ -113,7 +118,10 @@ async function open({ url, env }: BackendSettings, settings: Settings, now: () =
     const backend = await openBackend({ url, env, requestTimeout: toMilliseconds(settings.requestTimeout), now });
     return { kind: "open", backend, audit: openAuditLog(settings.auditLog, backend) };
   } catch (error) {
-    const wrapped = error instanceof JanitorError ? error : new JanitorError("backend-failed", `${redactUrl(url)} could not be opened: ${describeError(error)}`, { cause: error });
+    const wrapped =
+      error instanceof JanitorError
+        ? error
+        : new JanitorError("backend-failed", `${redactUrl(url)} could not be opened: ${describeError(error)}`, { cause: error });
     // A URL that can never work is wrong usage, whatever the other backends say.
     if (wrapped.exitCode === 2) throw wrapped;
     return { kind: "failed", name: redactUrl(url), error: wrapped };
@@ -137,7 +145,9 @@ function toRules(settings: Settings): RuleSettings {
 /** Every rule that a person overrides, for report and record (promise P1). */
 function listOverrides(settings: Settings, backends: readonly BackendSettings[]): OverrideUsed[] {
   return [
-    ...(backends.some(({ exclusive }) => exclusive) ? [{ option: "--exclusive", value: backends.every(({ exclusive }) => exclusive) ? "" : "for some backends" }] : []),
+    ...(backends.some(({ exclusive }) => exclusive)
+      ? [{ option: "--exclusive", value: backends.every(({ exclusive }) => exclusive) ? "" : "for some backends" }]
+      : []),
     ...settings.owners.map(({ glob, container }) => ({ option: "--owner", value: container === undefined ? glob : `${glob}=${container}` })),
     ...(settings.requireStack === "no" ? [{ option: "--require-stack", value: "no" }] : []),
     ...settings.unreachableNodes.map((value) => ({ option: "--unreachable-nodes", value })),
@@ -146,7 +156,13 @@ function listOverrides(settings: Settings, backends: readonly BackendSettings[])
   ];
 }
 
-async function askToRemove(plan: SweepReport, settings: Settings, backends: readonly BackendSettings[], { stderr, stop }: Surroundings, clear: () => void): Promise<Answer> {
+async function askToRemove(
+  plan: SweepReport,
+  settings: Settings,
+  backends: readonly BackendSettings[],
+  { stderr, stop }: Surroundings,
+  clear: () => void,
+): Promise<Answer> {
   clear();
   stderr.write(renderTable(plan, { width: widthOf(stderr), paint: painterFor(stderr), verbose: settings.verbose }));
   const { confirm, isCancel } = await import("@clack/prompts");
@@ -156,7 +172,8 @@ async function askToRemove(plan: SweepReport, settings: Settings, backends: read
   };
   const unstated = plan.backends.filter((_, index) => backends[index]?.exclusive !== true).map(({ name }) => name);
   const clusters = plan.clusters.map(({ name }) => name).join(", ");
-  if (unstated.length > 0 && !(await ask(`Does every pod that writes to ${unstated.join(", ")} run in ${clusters}? (--exclusive says so without asking)`))) return { kind: "no" };
+  if (unstated.length > 0 && !(await ask(`Does every pod that writes to ${unstated.join(", ")} run in ${clusters}? (--exclusive says so without asking)`)))
+    return { kind: "no" };
   if (!(await ask(`Remove ${plan.summary.wouldRemove} stale ${plan.summary.wouldRemove === 1 ? "lock" : "locks"}?`))) return { kind: "no" };
   return { kind: "yes", overrides: unstated.map((value) => ({ option: "--exclusive", value })) };
 }
@@ -167,7 +184,11 @@ async function writeOutputs(report: SweepReport, settings: Settings, { stdout, l
     const text =
       format === "json"
         ? `${JSON.stringify(report, undefined, 2)}\n`
-        : renderTable(report, { width: toTerminal ? widthOf(stdout) : Infinity, paint: toTerminal ? painterFor(stdout) : (_, plain) => plain, verbose: settings.verbose });
+        : renderTable(report, {
+            width: toTerminal ? widthOf(stdout) : Infinity,
+            paint: toTerminal ? painterFor(stdout) : (_, plain) => plain,
+            verbose: settings.verbose,
+          });
     if (file === undefined) {
       stdout.write(text);
       continue;
@@ -196,4 +217,3 @@ function painterFor(stream: NodeJS.WriteStream): (style: "red" | "green" | "yell
 function toMilliseconds(length: Nanoseconds): number {
   return Number(length / MILLISECOND);
 }
-

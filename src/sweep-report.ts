@@ -84,20 +84,20 @@ function reportLock(backend: BackendIdentity, { lock, judgement, action, note, r
   const since = owner?.lockedAt ?? lock.storedAt;
   const { verdict, reason, message, evidence } = judgement;
   return {
-      backend,
-      key: lock.key,
-      id,
-      stack,
-      ...(owner === undefined ? {} : { owner: { username: owner.username, hostname: owner.hostname, pid: owner.pid, timestamp: owner.timestamp } }),
-      ...(lock.storedAt === undefined ? {} : { storedAt: formatTimestamp(lock.storedAt) }),
-      ...(since === undefined ? {} : { ageSeconds: toSeconds(now - since) }),
-      verdict,
-      reason,
-      message,
-      evidence: { rules: [...evidence.rules], candidates: [...evidence.candidates], clusters: [...evidence.clusters] },
-      action,
-      ...(note === undefined ? {} : { note }),
-      ...(record === undefined ? {} : { record }),
+    backend,
+    key: lock.key,
+    id,
+    stack,
+    ...(owner === undefined ? {} : { owner: { username: owner.username, hostname: owner.hostname, pid: owner.pid, timestamp: owner.timestamp } }),
+    ...(lock.storedAt === undefined ? {} : { storedAt: formatTimestamp(lock.storedAt) }),
+    ...(since === undefined ? {} : { ageSeconds: toSeconds(now - since) }),
+    verdict,
+    reason,
+    message,
+    evidence: { rules: [...evidence.rules], candidates: [...evidence.candidates], clusters: [...evidence.clusters] },
+    action,
+    ...(note === undefined ? {} : { note }),
+    ...(record === undefined ? {} : { record }),
   };
 }
 

@@ -128,7 +128,9 @@ class Sweep {
   /** A record that cannot be completed stops nothing: it is told, and tried again by the next run. */
   async #complete(backend: Backend, audit: AuditLog): Promise<void> {
     try {
-      this.#warnings.push(...(await completeRecords(backend, audit, this.#remover(), this.#signal)).map((text) => `${formatIdentity(backend.identity)}: ${text}`));
+      this.#warnings.push(
+        ...(await completeRecords(backend, audit, this.#remover(), this.#signal)).map((text) => `${formatIdentity(backend.identity)}: ${text}`),
+      );
     } catch (error) {
       this.#signal.throwIfAborted();
       this.#warnings.push(`${this.#asError(error, backend, "complete earlier records").message} (earlier records were not completed)`);
@@ -137,7 +139,10 @@ class Sweep {
 
   async #judgeAll(work: readonly Work[]): Promise<void> {
     try {
-      const judged = await this.#judge(work, work.map(() => new Set<string>()));
+      const judged = await this.#judge(
+        work,
+        work.map(() => new Set<string>()),
+      );
       work.forEach((item, index) => {
         item.locks = (judged[index] ?? []).map(({ lock, judgement }) => ({ lock, judgement, action: judgement.verdict === "stale" ? "would-delete" : "keep" }));
       });
@@ -173,7 +178,12 @@ class Sweep {
   async #judge(work: readonly Work[], restored: readonly ReadonlySet<string>[]): Promise<readonly (readonly JudgedLock[])[]> {
     const backends = work.map(({ opened, locks }, index): LocksOfBackend => {
       const identity = opened.kind === "open" ? opened.backend.identity : { scheme: "file" as const, path: "", prefix: "" };
-      return { identity, locks: locks.map(({ lock }) => lock), clockOffset: opened.kind === "open" ? opened.backend.clockOffset() : undefined, restored: restored[index] ?? new Set() };
+      return {
+        identity,
+        locks: locks.map(({ lock }) => lock),
+        clockOffset: opened.kind === "open" ? opened.backend.clockOffset() : undefined,
+        restored: restored[index] ?? new Set(),
+      };
     });
     this.#parts.onProgress({ kind: "judging", locks: backends.reduce((sum, { locks }) => sum + locks.length, 0) });
     const judged = await judgeLocks(backends, { clusters: this.#parts.clusters, rules: this.#settings.rules, now: this.#parts.now }, this.#signal);
@@ -185,7 +195,9 @@ class Sweep {
   #refuse(work: readonly Work[]): void {
     const nameOf = ({ opened }: Work): string => (opened.kind === "open" ? formatIdentity(opened.backend.identity) : opened.name);
     const removals = work.flatMap((item) =>
-      item.locks.filter(isPlanned).flatMap(({ lock }) => (lock.content.kind === "readable" ? [{ backend: nameOf(item), hostname: lock.content.owner.hostname }] : [])),
+      item.locks
+        .filter(isPlanned)
+        .flatMap(({ lock }) => (lock.content.kind === "readable" ? [{ backend: nameOf(item), hostname: lock.content.owner.hostname }] : [])),
     );
     for (const { backend, message } of refuseTooMany(removals, this.#settings.maxDeletions)) {
       this.#refusals.push(message);
@@ -207,7 +219,10 @@ class Sweep {
       await this.#parts.sleep(this.#settings.confirmDelay, this.#signal);
       const again = await Promise.all(work.map((item) => this.#readPlannedAgain(item)));
       const judged = await this.#judge(
-        again.map((locks, index) => ({ opened: work[index]?.opened ?? { kind: "failed", name: "", error: new JanitorError("backend-failed", "") }, locks: locks.map((lock) => ({ lock, judgement: NOT_JUDGED, action: "keep" as const })) })),
+        again.map((locks, index) => ({
+          opened: work[index]?.opened ?? { kind: "failed", name: "", error: new JanitorError("backend-failed", "") },
+          locks: locks.map((lock) => ({ lock, judgement: NOT_JUDGED, action: "keep" as const })),
+        })),
         again.map(() => new Set<string>()),
       );
       work.forEach((item, index) => {
@@ -236,7 +251,8 @@ class Sweep {
           if (!isPlanned(swept)) return swept;
           const lock = await readLock(backend, swept.lock, this.#signal);
           if (lock === undefined) return { ...swept, action: "vanished", note: "it was gone at the second look" };
-          if (lock.content.kind === "readable" && lock.version !== swept.lock.version) return { ...swept, action: "changed", note: "another version of the lock was there at the second look; it stays" };
+          if (lock.content.kind === "readable" && lock.version !== swept.lock.version)
+            return { ...swept, action: "changed", note: "another version of the lock was there at the second look; it stays" };
           kept.push(lock);
           return swept;
         }),
@@ -278,7 +294,8 @@ class Sweep {
     if (error instanceof JanitorError) return error;
     const name = formatIdentity(backend.identity);
     if (this.#parts.stop.aborted) return new JanitorError("interrupted", `${name}: stopped by a signal`);
-    if (this.#parts.deadline.aborted) return new JanitorError("interrupted", `${name}: --timeout ran out`, { hint: "Give it more time, or find out what is slow with --verbose." });
+    if (this.#parts.deadline.aborted)
+      return new JanitorError("interrupted", `${name}: --timeout ran out`, { hint: "Give it more time, or find out what is slow with --verbose." });
     return new JanitorError("backend-failed", `${name}: could not ${action}`, { cause: error });
   }
 

@@ -24,11 +24,15 @@ export function readFileSettings(url: string, home: string): FileSettings {
   if (parts === undefined || parts.scheme !== "file") throw new JanitorError("backend-url-invalid", "this is no file:// URL");
   const unknown = Array.from(parts.query.keys()).find((name) => !PARAMETERS.has(name));
   if (unknown !== undefined) {
-    throw new JanitorError("backend-url-invalid", `the file backend has no parameter ${quoteUntrusted(unknown)}`, { hint: `It takes ${Array.from(PARAMETERS).join(", ")}.` });
+    throw new JanitorError("backend-url-invalid", `the file backend has no parameter ${quoteUntrusted(unknown)}`, {
+      hint: `It takes ${Array.from(PARAMETERS).join(", ")}.`,
+    });
   }
   const { path } = parts;
-  if (path === "") throw new JanitorError("backend-url-invalid", "a file:// URL needs a folder", { hint: "Write file:///absolute/folder, file://~ or file://./relative." });
-  if (/^~[^/\\]/.test(path)) throw new JanitorError("backend-url-invalid", "another user's home cannot be named in a file:// URL", { hint: "Write the folder in full, file:///home/…" });
+  if (path === "")
+    throw new JanitorError("backend-url-invalid", "a file:// URL needs a folder", { hint: "Write file:///absolute/folder, file://~ or file://./relative." });
+  if (/^~[^/\\]/.test(path))
+    throw new JanitorError("backend-url-invalid", "another user's home cannot be named in a file:// URL", { hint: "Write the folder in full, file:///home/…" });
   const expanded = path.startsWith("~") ? `${home}/${path.slice(2)}` : path.replace(/^\/([A-Za-z]:)/, "$1");
   return { root: resolve(expanded), prefix: parts.query.get("prefix") ?? "" };
 }

@@ -25,7 +25,10 @@ export function wrapFileError(error: unknown, backend: string, action: string): 
   if (error instanceof JanitorError) return error;
   const code = systemCode(error);
   const [kind, problem, hint] = describeCode(code);
-  return new JanitorError(kind, `${backend}: could not ${action}: ${problem ?? describeError(error)}`, { cause: error, ...(hint === undefined ? {} : { hint }) });
+  return new JanitorError(kind, `${backend}: could not ${action}: ${problem ?? describeError(error)}`, {
+    cause: error,
+    ...(hint === undefined ? {} : { hint }),
+  });
 }
 
 function describeCode(code: string | undefined): readonly [ErrorCode, string | undefined, string | undefined] {
@@ -42,7 +45,11 @@ function describeCode(code: string | undefined): readonly [ErrorCode, string | u
     case "EDQUOT":
       return ["backend-failed", "no space is left, so no record could be written", "Free some space: nothing is removed without a record."];
     case "EXDEV":
-      return ["backend-failed", "the folder of locks is a mount of its own", "Mount the whole backend as one file system: a lock is moved aside before it is removed."];
+      return [
+        "backend-failed",
+        "the folder of locks is a mount of its own",
+        "Mount the whole backend as one file system: a lock is moved aside before it is removed.",
+      ];
     case undefined:
     default:
       return ["backend-failed", undefined, undefined];
@@ -70,10 +77,13 @@ export async function makeFolder(folder: string): Promise<void> {
   for (let made = folder; made.length >= first.length; made = dirname(made)) await syncFolder(dirname(made));
 }
 
+/** The ending of files that are being written. */
+export const DRAFT = ".draft";
+
 /** Writes a file durably, only if none of that name is there; nobody ever sees a part of it. */
 export async function createFile(path: string, bytes: Uint8Array, token: string): Promise<"created" | "exists"> {
   const folder = dirname(path);
-  const draft = join(folder, `.${token}.draft`);
+  const draft = join(folder, `.${token}${DRAFT}`);
   const handle = await open(draft, "wx", 0o644);
   try {
     await handle.writeFile(bytes);

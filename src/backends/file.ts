@@ -8,9 +8,30 @@ import { formatIdentity, type BackendIdentity } from "../core/backend-identity.t
 import { LOCKS_FOLDER } from "../core/key.ts";
 import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody, type LockContent } from "../core/lock.ts";
 import { JanitorError } from "../errors.ts";
-import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead, type Recovered, type RecordStore } from "./backend.ts";
+import {
+  RECORDS_FOLDER,
+  type Backend,
+  type BackendOptions,
+  type Deletion,
+  type LockEntry,
+  type LockRead,
+  type Recovered,
+  type RecordStore,
+} from "./backend.ts";
 import { readFileSettings } from "./file-settings.ts";
-import { createFile, isFolder, listFiles, makeFolder, readRegularFile, syncFolder, systemCode, unlessMissing, wrapFileError, type FileRead } from "./file-system.ts";
+import {
+  createFile,
+  DRAFT,
+  isFolder,
+  listFiles,
+  makeFolder,
+  readRegularFile,
+  syncFolder,
+  systemCode,
+  unlessMissing,
+  wrapFileError,
+  type FileRead,
+} from "./file-system.ts";
 
 /**
  * Where a lock waits between being taken out of its folder and being removed: outside `.pulumi/locks`, where Pulumi would count it, and
@@ -23,14 +44,18 @@ const ATTRS = ".attrs";
 
 const NAMES_PER_PAGE = 1_000;
 
+/** Milliseconds after which a draft is a crashed run's. */
+const OLD_DRAFT = 600_000;
+
 /** Opens a folder as a backend. Throws `backend-url-invalid`, and `backend-missing` when the folder is not there. */
-export async function openFile({ url }: BackendOptions): Promise<Backend> {
+export async function openFile({ url, now }: BackendOptions): Promise<Backend> {
   const settings = readFileSettings(url, homedir());
   const root = join(settings.root, settings.prefix);
   const identity: BackendIdentity = { scheme: "file", path: settings.root, prefix: settings.prefix };
   const backend = formatIdentity(identity);
   // gocloud puts the prefix before the key as it is; a prefix that is no folder would make other names of ".pulumi".
-  if (settings.prefix !== "" && !settings.prefix.endsWith("/")) throw new JanitorError("backend-url-invalid", `${backend}: a prefix in a file:// URL has to end in "/"`);
+  if (settings.prefix !== "" && !settings.prefix.endsWith("/"))
+    throw new JanitorError("backend-url-invalid", `${backend}: a prefix in a file:// URL has to end in "/"`);
   const guard = async <Value>(action: string, operation: () => Promise<Value>): Promise<Value> => {
     try {
       return await operation();
@@ -39,9 +64,10 @@ export async function openFile({ url }: BackendOptions): Promise<Backend> {
     }
   };
   await guard("open the folder", async () => {
-    if (!(await isFolder(settings.root))) throw new JanitorError("backend-missing", `${backend}: there is no such folder`, { hint: "Check the URL, and that the volume is mounted here." });
+    if (!(await isFolder(settings.root)))
+      throw new JanitorError("backend-missing", `${backend}: there is no such folder`, { hint: "Check the URL, and that the volume is mounted here." });
   });
-  const folder = new LockFolder(root);
+  const folder = new LockFolder(root, now);
   return {
     identity,
     concurrency: 32,
@@ -68,9 +94,11 @@ type Guard = <Value>(action: string, operation: () => Promise<Value>) => Promise
 /** The locks below one folder. */
 class LockFolder {
   readonly #root: string;
+  readonly #now: () => number;
 
-  constructor(root: string) {
+  constructor(root: string, now: () => number) {
     this.#root = root;
+    this.#now = now;
   }
 
   async *listLocks(guard: Guard): AsyncGenerator<readonly LockEntry[]> {
@@ -116,7 +144,7 @@ class LockFolder {
     // The draft lies outside the folder of locks: Pulumi counts every file in it.
     const draftFolder = join(this.#root, ASIDE_FOLDER);
     await makeFolder(draftFolder);
-    const draft = join(draftFolder, `${randomUUID()}.draft`);
+    const draft = join(draftFolder, `.${randomUUID()}${DRAFT}`);
     await createFile(draft, body, randomUUID());
     try {
       await link(draft, path);
@@ -132,15 +160,12 @@ class LockFolder {
 
   async recover(hasIntent: (key: string, version: string) => boolean): Promise<readonly Recovered[]> {
     const folder = join(this.#root, ASIDE_FOLDER);
+    for (const drafts of [folder, join(this.#root, RECORDS_FOLDER)]) await removeOldDrafts(drafts, this.#now());
     const recovered: Recovered[] = [];
     for (const name of await listFiles(folder)) {
       const key = name.slice(name.indexOf("/") + 1);
       const aside = join(folder, name);
-      if (!key.startsWith(LOCKS_FOLDER)) {
-        // A draft of a restore that never came to be.
-        await rm(aside, { force: true });
-        continue;
-      }
+      if (!key.startsWith(LOCKS_FOLDER)) continue;
       const read = await readRegularFile(aside, MAX_LOCK_BYTES);
       if (read === undefined) continue;
       if (hasIntent(key, versionOf(read))) {
@@ -219,6 +244,16 @@ function contentOf(read: FileRead): LockContent {
 function versionOf(read: FileRead): string {
   const digest = read.kind === "file" ? createHash("sha256").update(read.bytes).digest("hex") : read.kind;
   return `${read.stats.mtimeNs}-${read.stats.size}-${digest}`;
+}
+
+/** Removes what crashed runs had begun to write; a living one is done with a draft within seconds. */
+async function removeOldDrafts(folder: string, now: number): Promise<void> {
+  for (const name of await listFiles(folder)) {
+    const path = join(folder, name);
+    if (!name.startsWith(".") || !name.endsWith(DRAFT)) continue;
+    const stats = await unlessMissing(lstat(path));
+    if (stats !== undefined && now - stats.mtimeMs > OLD_DRAFT) await rm(path, { force: true });
+  }
 }
 
 async function isSameFile(one: string, other: string): Promise<boolean> {

@@ -6,9 +6,14 @@ import type { Backend, BackendOptions } from "./backend.ts";
 /** Opens the backend of a URL; its SDK is loaded only then. Throws a `JanitorError` with the URL redacted. */
 export async function openBackend(options: BackendOptions): Promise<Backend> {
   const parts = splitBackendUrl(options.url);
-  if (parts === undefined) throw new JanitorError("backend-url-invalid", `${redactUrl(options.url)} is no backend URL`, { hint: "Write it as for 'pulumi login', as in azblob://container or file:///folder." });
+  if (parts === undefined)
+    throw new JanitorError("backend-url-invalid", `${redactUrl(options.url)} is no backend URL`, {
+      hint: "Write it as for 'pulumi login', as in azblob://container or file:///folder.",
+    });
   if (parts.path.includes(".pulumi/locks/") || parts.query.toString().includes(".pulumi%2Flocks")) {
-    throw new JanitorError("backend-url-invalid", `${redactUrl(options.url)} is the URL of a lock, not of a backend`, { hint: "Leave out everything from /.pulumi on." });
+    throw new JanitorError("backend-url-invalid", `${redactUrl(options.url)} is the URL of a lock, not of a backend`, {
+      hint: "Leave out everything from /.pulumi on.",
+    });
   }
   switch (parts.scheme) {
     case "file":
@@ -17,9 +22,13 @@ export async function openBackend(options: BackendOptions): Promise<Backend> {
       return await (await import("./azblob.ts")).openAzblob(options);
     case "http":
     case "https":
-      throw new JanitorError("backend-unsupported", `${redactUrl(options.url)} is a Pulumi service, which keeps its locks itself`, { hint: "There are no lock files to remove; 'pulumi cancel' ends an update there." });
+      throw new JanitorError("backend-unsupported", `${redactUrl(options.url)} is a Pulumi service, which keeps its locks itself`, {
+        hint: "There are no lock files to remove; 'pulumi cancel' ends an update there.",
+      });
     default:
-      throw new JanitorError("backend-unsupported", `there is no backend for ${quoteUntrusted(`${parts.scheme}://`)}`, { hint: "This version knows azblob:// and file://." });
+      throw new JanitorError("backend-unsupported", `there is no backend for ${quoteUntrusted(`${parts.scheme}://`)}`, {
+        hint: "This version knows azblob:// and file://.",
+      });
   }
 }
 

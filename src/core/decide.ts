@@ -205,7 +205,12 @@ function judgeOwner(owner: Owner, lock: ObservedLock, circumstances: Circumstanc
 // Where several candidates are gone, the reason that rests most on observation is the one to tell.
 const GONE_ORDER: readonly StaleReason[] = ["process-gone", "container-restarted", "pod-recreated", "pod-ended"];
 
-function judgeCandidates(owner: Owner, lock: ObservedLock, cluster: ClusterObservation, { settings, now }: Circumstances): readonly CandidateFinding[] {
+function judgeCandidates(
+  owner: Owner,
+  lock: ObservedLock,
+  cluster: ClusterObservation,
+  { settings, now, clusters }: Circumstances,
+): readonly CandidateFinding[] {
   const nodes = cluster.nodes.kind === "listed" ? cluster.nodes.nodes : [];
   const patterns = matchOwners(owner.hostname, settings.owners);
   return cluster.pods.pods
@@ -214,6 +219,7 @@ function judgeCandidates(owner: Owner, lock: ObservedLock, cluster: ClusterObser
       const finding = judgeCandidate({
         pod,
         cluster,
+        nameCluster: clusters.length > 1,
         owner,
         storedAt: lock.storedAt,
         patterns,

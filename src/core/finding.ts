@@ -24,6 +24,8 @@ export type Finding =
 export interface Suspect {
   readonly pod: Pod;
   readonly cluster: ClusterObservation;
+  /** Whether a pod is told with its cluster: there is more than one. */
+  readonly nameCluster: boolean;
   readonly owner: Owner;
   readonly storedAt: EpochNanoseconds | undefined;
   readonly patterns: readonly OwnerPattern[];
@@ -227,8 +229,8 @@ function describeHolder(suspect: Suspect): Finding {
   };
 }
 
-function describePod({ pod, cluster }: Suspect): string {
-  return `${quoteUntrusted(`${pod.namespace}/${pod.name}`, 160)}${cluster.name === "" ? "" : ` (cluster ${quoteUntrusted(cluster.name)})`}`;
+function describePod({ pod, cluster, nameCluster }: Suspect): string {
+  return `${quoteUntrusted(`${pod.namespace}/${pod.name}`, 160)}${nameCluster ? ` (cluster ${quoteUntrusted(cluster.name)})` : ""}`;
 }
 
 function describeStarts(starts: readonly EpochNanoseconds[]): string {

@@ -29,8 +29,9 @@ function openTerminalLog(stderr: NodeJS.WriteStream): Log {
 /** The library is loaded with the first line: most runs write none. */
 function openJsonLog(): Log {
   const open = async (): Promise<Logger> => {
-    const { pino, destination, stdTimeFunctions } = await import("pino");
-    return pino({ base: null, timestamp: stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } }, destination({ fd: 2, sync: true }));
+    // The library is CommonJS: once bundled, it has a default export only.
+    const { default: pino } = await import("pino");
+    return pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } }, pino.destination({ fd: 2, sync: true }));
   };
   let logger: Promise<Logger> | undefined;
   return async (level, text, fields = {}) => {

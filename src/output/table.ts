@@ -38,7 +38,6 @@ const ACTION_WORDS: Readonly<Record<ReportedLock["action"], string>> = {
 // Below this width the columns do not fit beside each other.
 const NARROW = 100;
 const GAP = 2;
-const INDENT = 14;
 
 /** Renders a report for a person: a line for each lock, below it the reason, at the end a summary. */
 export function renderTable(report: SweepReport, options: TableOptions): string {
@@ -46,7 +45,8 @@ export function renderTable(report: SweepReport, options: TableOptions): string 
   const parts = [renderHead(report, options)];
   if (report.locks.length > 0) parts.push(options.width < NARROW ? renderBlocks(report.locks, options) : renderColumns(report.locks, options));
   for (const { error } of report.backends) if (error !== undefined) parts.push(paint("red", `error: ${escapeUntrusted(error.message)} [${error.code}]`));
-  for (const { name, error } of report.clusters) if (error !== undefined) parts.push(paint("red", `error: cluster ${escapeUntrusted(name)}: ${escapeUntrusted(error)}`));
+  for (const { name, error } of report.clusters)
+    if (error !== undefined) parts.push(paint("red", `error: cluster ${escapeUntrusted(name)}: ${escapeUntrusted(error)}`));
   for (const refusal of report.refusals) parts.push(paint("yellow", `refused: ${escapeUntrusted(refusal)}`));
   for (const warning of report.warnings) parts.push(paint("yellow", `note: ${escapeUntrusted(warning)}`));
   parts.push(renderSummary(report, options));
@@ -75,11 +75,13 @@ function renderColumns(locks: readonly ReportedLock[], options: TableOptions): s
     ui.div(...cells.map((text, column) => ({ text: style(text, column), width: widths[column] ?? GAP, padding: [0, GAP, 0, 0] as const })));
   };
   const below = (text: string): void => {
-    ui.div({ text: paint("dim", text), width: total, padding: [0, 0, 0, INDENT] });
+    ui.div({ text: paint("dim", text), width: total, padding: [0, 0, 0, widths[0] ?? 0] });
   };
   row(headings, (text) => paint("dim", text));
   locks.forEach((lock, index) => {
-    row(rows[index] ?? [], (text, column) => (column === 0 ? paint(VERDICT_STYLES[lock.verdict], text) : column === 4 && lock.action === "failed" ? paint("red", text) : text));
+    row(rows[index] ?? [], (text, column) =>
+      column === 0 ? paint(VERDICT_STYLES[lock.verdict], text) : column === 4 && lock.action === "failed" ? paint("red", text) : text,
+    );
     below(`${lock.reason}: ${lock.message}`);
     if (lock.note !== undefined) below(escapeUntrusted(lock.note));
     if (severalBackends) below(`in ${formatIdentity(lock.backend)}`);
@@ -125,9 +127,13 @@ function renderBlocks(locks: readonly ReportedLock[], { paint, width, verbose }:
 }
 
 function renderSummary({ summary, dryRun, exitCode }: SweepReport, { paint }: TableOptions): string {
-  const verdicts = (["stale", "held", "foreign", "too-young", "unreadable", "undetermined"] as const).filter((name) => summary[name] > 0).map((name) => paint(VERDICT_STYLES[name], `${summary[name]} ${name}`));
+  const verdicts = (["stale", "held", "foreign", "too-young", "unreadable", "undetermined"] as const)
+    .filter((name) => summary[name] > 0)
+    .map((name) => paint(VERDICT_STYLES[name], `${summary[name]} ${name}`));
   const found = summary.locks === 0 ? "no locks" : `${summary.locks} ${summary.locks === 1 ? "lock" : "locks"}: ${verdicts.join(", ")}`;
-  const done = dryRun ? `${summary.wouldRemove} would be removed (--delete removes)` : `${summary.removed} removed${summary.failed > 0 ? `, ${summary.failed} failed` : ""}`;
+  const done = dryRun
+    ? `${summary.wouldRemove} would be removed (--delete removes)`
+    : `${summary.removed} removed${summary.failed > 0 ? `, ${summary.failed} failed` : ""}`;
   return `${found}. ${dryRun && summary.wouldRemove === 0 ? "Nothing to remove" : done}.${exitCode === 0 ? "" : paint("dim", ` Exit code ${exitCode}.`)}`;
 }
 
@@ -151,6 +157,9 @@ function describeAction({ action }: ReportedLock): string {
 function describeRules({ evidence }: ReportedLock): readonly string[] {
   return [
     ...evidence.rules.map(({ rule, applied, note }) => `${applied ? "=>" : " -"} rule ${rule}: ${note}`),
-    ...evidence.candidates.map(({ cluster, namespace, pod, finding, reason, message }) => `   pod ${escapeUntrusted(`${cluster}/${namespace}/${pod}`)}: ${finding} (${reason}): ${message}`),
+    ...evidence.candidates.map(
+      ({ cluster, namespace, pod, finding, reason, message }) =>
+        `   pod ${escapeUntrusted(`${cluster}/${namespace}/${pod}`)}: ${finding} (${reason}): ${message}`,
+    ),
   ];
 }

@@ -1,0 +1,76 @@
+import { readdirSync, readFileSync, existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+import pLimit from "p-limit";
+import { expect, it } from "vitest";
+
+import { parseRecord, sortHistories } from "../../src/output/audit-log.ts";
+import { runCommand, type CommandResult } from "./command.ts";
+import { Workspace } from "./snapshot-files.ts";
+
+const PRELOAD = resolve("test/cli/kill-at-step.js");
+
+async function sweepWith(workspace: Workspace, env: Readonly<Record<string, string>>): Promise<CommandResult> {
+  return await runCommand(workspace.sweepWords("--delete", "--exclusive"), { env, nodeArguments: ["--import", PRELOAD] });
+}
+
+function readAudit(workspace: Workspace): ReturnType<typeof sortHistories> {
+  const folder = workspace.path(".pulumi-lock-janitor/audit");
+  const names = existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith(".json")) : [];
+  return sortHistories(names.map((name) => parseRecord(readFileSync(join(folder, name), "utf8"), name)));
+}
+
+function listAside(workspace: Workspace): readonly string[] {
+  const folder = workspace.path(".pulumi-lock-janitor/aside");
+  return existsSync(folder) ? readdirSync(folder, { recursive: true, withFileTypes: true }).flatMap((entry) => (entry.isFile() ? [entry.name] : [])) : [];
+}
+
+async function countSteps(): Promise<number> {
+  const workspace = new Workspace();
+  workspace.addLock("iac-runner-a");
+  const file = join(workspace.folder, "steps");
+  await sweepWith(workspace, { COUNT_STEPS_TO: file });
+  const steps = Number(readFileSync(file, "utf8"));
+  workspace.remove();
+  return steps;
+}
+
+/** Kills a removal before one of its steps, checks what is left, and lets the next run end it. */
+async function crashAt(step: number): Promise<void> {
+  const workspace = new Workspace();
+  const key = workspace.addLock("iac-runner-a");
+  const body = readFileSync(workspace.path(key));
+  const crashed = await sweepWith(workspace, { KILL_AT_STEP: String(step) });
+  expect(crashed.signal, `step ${step}`).toBe("SIGKILL");
+
+  const lockIsThere = existsSync(workspace.path(key));
+  const intents = readAudit(workspace).map(({ intent }) => intent);
+  if (lockIsThere) expect(readFileSync(workspace.path(key)), `step ${step}`).toEqual(body);
+  else
+    expect(
+      intents.map((intent) => Buffer.from(intent.body, "base64")),
+      `step ${step}: the lock is gone, so its record has its body`,
+    ).toEqual([body]);
+
+  const next = await sweepWith(workspace, {});
+  expect(next.exitCode, `step ${step}: ${next.stderr}`).toBe(0);
+  expect(existsSync(workspace.path(key)), `step ${step}`).toBe(false);
+  expect(existsSync(workspace.path(`${key}.attrs`)), `step ${step}: its attributes`).toBe(false);
+  expect(listAside(workspace), `step ${step}`).toEqual([]);
+  const histories = readAudit(workspace);
+  expect(
+    histories.every(({ outcome }) => outcome !== undefined),
+    `step ${step}: every record has its outcome`,
+  ).toBe(true);
+  const removals = histories.filter(({ outcome }) => outcome?.action === "deleted" || outcome?.action === "deleted-unconfirmed");
+  expect(removals, `step ${step}: one removal, one record of it`).toHaveLength(1);
+  workspace.remove();
+}
+
+it("P6: kill -9 before every step of a removal on file:// leaves the lock, or its record and no lock; the next run ends clean", async () => {
+  const steps = await countSteps();
+  process.stdout.write(`a removal on file:// has ${steps} steps, each of which was a place to die\n`);
+  expect(steps).toBeGreaterThan(15);
+  const limit = pLimit(2);
+  await Promise.all(Array.from({ length: steps }, (_, index) => limit(() => crashAt(index + 1))));
+}, 120_000);

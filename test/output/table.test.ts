@@ -1,0 +1,106 @@
+import stringWidth from "string-width";
+import { describe, expect, it } from "vitest";
+
+import type { ReportedLock, SweepReport } from "../../src/core/report.ts";
+import { summarize, sweepReport } from "../../src/core/report.ts";
+import { renderTable, type TableOptions } from "../../src/output/table.ts";
+
+const plain: TableOptions = { width: Infinity, paint: (_, text) => text, verbose: false };
+
+function aLock(lock: Partial<ReportedLock> = {}): ReportedLock {
+  return {
+    backend: { scheme: "azblob", account: "acme", container: "state", prefix: "" },
+    key: ".pulumi/locks/organization/shop/prod/1.json",
+    id: "1",
+    stack: "organization/shop/prod",
+    owner: { username: "pulumi", hostname: "shop-workspace-0", pid: 7, timestamp: "2026-03-10T10:00:00Z" },
+    ageSeconds: 7_260,
+    verdict: "stale",
+    reason: "pod-not-found",
+    message: 'none of the 12 pods gives its processes the hostname "shop-workspace-0"',
+    evidence: { rules: [{ rule: "1 unreadable", applied: false, note: "the body is a lock" }], candidates: [], clusters: [] },
+    action: "would-delete",
+    ...lock,
+  };
+}
+
+function aReport(locks: readonly ReportedLock[], report: Partial<SweepReport> = {}): SweepReport {
+  return sweepReport.parse({
+    version: 1,
+    runId: "run-1",
+    dryRun: true,
+    startedAt: "2026-03-10T12:00:00Z",
+    finishedAt: "2026-03-10T12:00:01Z",
+    overrides: [],
+    backends: [{ name: "azblob://state (account acme)", locks: locks.length }],
+    clusters: [{ name: "prod", pods: 12, complete: true }],
+    locks,
+    refusals: [],
+    warnings: [],
+    summary: summarize(locks),
+    exitCode: 0,
+    ...report,
+  });
+}
+
+describe("the table", () => {
+  it("shows a lock with its reason below, and a summary", () => {
+    expect(
+      renderTable(
+        aReport([aLock(), aLock({ verdict: "held", reason: "container-running", message: "it runs", action: "keep", stack: "organization/dns/dev" })]),
+        plain,
+      ),
+    ).toMatchInlineSnapshot(`
+      "Dry run of azblob://state (account acme) against prod (12 pods)
+
+      VERDICT  STACK                   OWNER                            AGE        ACTION
+      stale    organization/shop/prod  pulumi@shop-workspace-0 (pid 7)  2 h 1 min  would be removed
+               pod-not-found: none of the 12 pods gives its processes the hostname "shop-workspace-0"
+      held     organization/dns/dev    pulumi@shop-workspace-0 (pid 7)  2 h 1 min  kept
+               container-running: it runs
+
+      2 locks: 1 stale, 1 held. 1 would be removed (--delete removes).
+      "
+    `);
+  });
+
+  it("says so when there is no lock", () => {
+    expect(renderTable(aReport([], { clusters: [] }), plain)).toBe("Dry run of azblob://state (account acme)\n\nno locks. Nothing to remove.\n");
+  });
+
+  it.each([60, 80, 100, 120, 200])("fits into %i columns", (width) => {
+    const long = aLock({ stack: "organization/a-project-with-a-long-name/a-stack-with-a-long-name", message: "x ".repeat(120) });
+    const lines = renderTable(aReport([long, aLock()]), { ...plain, width })
+      .split("\n")
+      .slice(2);
+    expect(Math.max(...lines.map((line) => stringWidth(line)))).toBeLessThanOrEqual(width);
+  });
+
+  it("shows every rule with --verbose", () => {
+    expect(renderTable(aReport([aLock()]), { ...plain, verbose: true })).toContain("rule 1 unreadable: the body is a lock");
+  });
+
+  it("shows errors, refusals and the exit code", () => {
+    const text = renderTable(
+      aReport([aLock()], {
+        backends: [{ name: "b", locks: 0, error: { code: "backend-denied", message: "b: may not list" } }],
+        refusals: ["the valve"],
+        exitCode: 1,
+      }),
+      plain,
+    );
+    expect(text).toContain("error: b: may not list [backend-denied]");
+    expect(text).toContain("refused: the valve");
+    expect(text).toContain("Exit code 1.");
+  });
+
+  it("P7: lets no character of an owner or a stack act on the terminal", () => {
+    const hostile = "a\u001b[2J\u202ebidi\u0007\nnew";
+    const text = renderTable(
+      aReport([aLock({ stack: hostile, owner: { username: hostile, hostname: hostile, pid: 1, timestamp: "2026-03-10T10:00:00Z" } })]),
+      plain,
+    );
+    expect(text).not.toMatch(/[\u001b\u202e\u0007]/);
+    expect(text).toContain("\\u{1b}");
+  });
+});
