@@ -96,7 +96,7 @@ try {
   process.stdout.write(`\n── Each removal has its record, written before it, with the whole lock and the evidence:\n\n${readdirSync(audit).join("\n")}\n`);
   const record =
     readdirSync(audit)
-      .find((name) => name.endsWith(".intent.json"))
+      .find((name) => name.endsWith(".intent.json") && readFileSync(join(audit, name), "utf8").includes("network-dev-workspace-0"))
       ?.replace(".intent.json", "") ?? "";
   run("From the record the lock can be put back.", ["restore", record, "--backend", backend], 0);
   const restored = join(folder, "state/.pulumi/locks/organization/network/dev/0b9f3f1e-4a44-4a3e-9d2a-9c1d5b7a2e61.json");

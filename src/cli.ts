@@ -65,7 +65,7 @@ type Values = Readonly<Record<string, unknown>>;
 function addOptions<Arguments extends unknown[]>(command: Command<Arguments>, specs: readonly OptionSpec[]): Command<Arguments, Values> {
   const configured = command.option("--config <file>", `settings from a YAML file (env: ${CONFIG_VARIABLE})`);
   for (const spec of specs) configured.addOption(toOption(spec));
-  return configured as Command<Arguments, Values>;
+  return configured;
 }
 
 function toOption(spec: OptionSpec): Option {

@@ -132,9 +132,10 @@ function describeIssue(issue: z.core.$ZodIssue, values: ReadonlyMap<string, Sour
     return issue.keys.map((name) => `${values.get(name)?.source ?? "the configuration"}: there is no setting ${quoteUntrusted(name)}`).join("\n");
   }
   const found = values.get(String(key));
-  const item = issue.path.length > 1 && Array.isArray(found?.value) ? found.value[Number(issue.path[1])] : found?.value;
+  const item: unknown = issue.path.length > 1 && Array.isArray(found?.value) ? found.value[Number(issue.path[1])] : found?.value;
   // A backend may hold a password: what it says is not repeated.
-  const shown = key === "backends" || typeof item === "object" || item === undefined ? "" : ` ${quoteUntrusted(String(item))}`;
+  const shown =
+    key === "backends" || (typeof item !== "string" && typeof item !== "number" && typeof item !== "boolean") ? "" : ` ${quoteUntrusted(String(item))}`;
   return `${found?.source ?? String(key)}${shown}: ${issue.message}`;
 }
 
@@ -182,7 +183,7 @@ function readConfigFile(file: string): readonly (readonly [string, Sourced])[] {
   const content: unknown = document.toJS();
   if (content === null) return [];
   if (typeof content !== "object" || Array.isArray(content)) throw new JanitorError("config-invalid", `${file}: a configuration is a mapping of settings`);
-  return Object.entries(content).map(([key, value]) => {
+  return Object.entries<unknown>({ ...content }).map(([key, value]) => {
     const node: unknown = document.get(key, true);
     const range = typeof node === "object" && node !== null && "range" in node && Array.isArray(node.range) ? Number(node.range[0]) : 0;
     const source = `${file}, line ${lines.linePos(range).line}, ${key}`;

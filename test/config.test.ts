@@ -78,7 +78,9 @@ describe("what is refused, and how", () => {
     [{ unreachableNodes: ["all"] }, '--unreachable-nodes "all"'],
     [{ namespaces: ["a/../b"] }, '--namespace "a/../b"'],
   ])("%o", (flags, message) => {
-    expect(() => readSettings(flags, {}, undefined)).toThrow(expect.objectContaining({ code: "config-invalid", exitCode: 2, message: expect.stringContaining(message) }));
+    expect(() => readSettings(flags, {}, undefined)).toThrow(
+      expect.objectContaining({ code: "config-invalid", exitCode: 2, message: expect.stringContaining(message) }),
+    );
   });
 
   it.each([
@@ -90,11 +92,15 @@ describe("what is refused, and how", () => {
     ["podsTakenAt: 2026-03-10T12:00:00Z", "flag only"],
     ["unreachableNodes: [ignore]", "flag only"],
   ])("a file with %j", (text, message) => {
-    expect(() => readSettings({}, {}, writeConfig(text))).toThrow(expect.objectContaining({ code: "config-invalid", message: expect.stringContaining(message) }));
+    expect(() => readSettings({}, {}, writeConfig(text))).toThrow(
+      expect.objectContaining({ code: "config-invalid", message: expect.stringContaining(message) }),
+    );
   });
 
   it("a file that cannot be read is named", () => {
-    expect(() => readSettings({}, {}, join(folder, "none.yaml"))).toThrow(expect.objectContaining({ message: expect.stringContaining("none.yaml could not be read") }));
+    expect(() => readSettings({}, {}, join(folder, "none.yaml"))).toThrow(
+      expect.objectContaining({ message: expect.stringContaining("none.yaml could not be read") }),
+    );
   });
 
   it("--unreachable-nodes=ignore by a variable: a person says it each time", () => {
@@ -127,7 +133,9 @@ describe("backends", () => {
   });
 
   it("without any, what to do is said", () => {
-    expect(() => resolveBackends(readSettings({}, {}, undefined), {})).toThrow(expect.objectContaining({ hint: expect.stringContaining("PULUMI_BACKEND_URL") }));
+    expect(() => resolveBackends(readSettings({}, {}, undefined), {})).toThrow(
+      expect.objectContaining({ hint: expect.stringContaining("PULUMI_BACKEND_URL") }),
+    );
   });
 });
 

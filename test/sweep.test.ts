@@ -97,7 +97,7 @@ describe("a removal", () => {
     const report = await world.sweep();
     expect(report.locks.map(({ action }) => action)).toEqual(["failed", "deleted", "deleted"]);
     expect(report.exitCode).toBe(1);
-    expect((await world.readRecords()).map(({ outcome }) => outcome?.action).toSorted()).toEqual(["deleted", "deleted", "failed"]);
+    expect((await world.readRecords()).map(({ outcome }) => outcome?.action ?? "").toSorted()).toEqual(["deleted", "deleted", "failed"]);
   });
 
   it("P4: a dry run decides the same and writes nothing", async () => {

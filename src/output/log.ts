@@ -31,7 +31,10 @@ function openJsonLog(): Log {
   const open = async (): Promise<Logger> => {
     // The library is CommonJS: once bundled, it has a default export only.
     const { default: pino } = await import("pino");
-    return pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } }, pino.destination({ fd: 2, sync: true }));
+    return pino(
+      { base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
+      pino.destination({ fd: 2, sync: true }),
+    );
   };
   let logger: Promise<Logger> | undefined;
   return async (level, text, fields = {}) => {

@@ -52,8 +52,12 @@ describe("a dry run", () => {
     workspace.addLock("laptop.local");
     const dry = await sweepToJson();
     const real = await sweepToJson("--delete", "--exclusive");
-    expect(real.locks.map(({ key, verdict, reason }) => ({ key, verdict, reason }))).toEqual(dry.locks.map(({ key, verdict, reason }) => ({ key, verdict, reason })));
-    expect(real.locks.filter(({ action }) => action === "deleted").map(({ key }) => key)).toEqual(dry.locks.filter(({ action }) => action === "would-delete").map(({ key }) => key));
+    expect(real.locks.map(({ key, verdict, reason }) => ({ key, verdict, reason }))).toEqual(
+      dry.locks.map(({ key, verdict, reason }) => ({ key, verdict, reason })),
+    );
+    expect(real.locks.filter(({ action }) => action === "deleted").map(({ key }) => key)).toEqual(
+      dry.locks.filter(({ action }) => action === "would-delete").map(({ key }) => key),
+    );
   });
 });
 
@@ -62,11 +66,19 @@ describe("a removal", () => {
     const key = workspace.addLock("iac-runner-gone");
     const body = readFileSync(workspace.path(key), "base64");
     const { exitCode, stdout } = await sweep("--delete", "--exclusive");
-    expect({ exitCode, lock: existsSync(workspace.path(key)), attributes: existsSync(workspace.path(`${key}.attrs`)) }).toEqual({ exitCode: 0, lock: false, attributes: false });
+    expect({ exitCode, lock: existsSync(workspace.path(key)), attributes: existsSync(workspace.path(`${key}.attrs`)) }).toEqual({
+      exitCode: 0,
+      lock: false,
+      attributes: false,
+    });
     expect(stdout).toContain("1 removed");
     const audit = workspace.path(".pulumi-lock-janitor/audit");
     const intent = readdirSync(audit).find((name) => name.endsWith(".intent.json")) ?? "";
-    expect(JSON.parse(readFileSync(join(audit, intent), "utf8"))).toMatchObject({ body, reason: "pod-not-found", overrides: expect.arrayContaining([{ option: "--exclusive", value: "" }]) });
+    expect(JSON.parse(readFileSync(join(audit, intent), "utf8"))).toMatchObject({
+      body,
+      reason: "pod-not-found",
+      overrides: expect.arrayContaining([{ option: "--exclusive", value: "" }]),
+    });
     expect(readdirSync(workspace.path(".pulumi/locks/organization/shop/prod"))).toEqual([]);
   });
 
@@ -141,7 +153,17 @@ describe("wrong usage ends with 2, a clear message and nothing deleted", () => {
 
   it("a snapshot without a stated time is good for a report only", async () => {
     const key = workspace.addLock("iac-runner-gone");
-    const { exitCode, stderr } = await runCommand(["sweep", "--backend", workspace.backend, "--pods-from", workspace.snapshot, "--owner", "iac-runner-*", "--delete", "--exclusive"]);
+    const { exitCode, stderr } = await runCommand([
+      "sweep",
+      "--backend",
+      workspace.backend,
+      "--pods-from",
+      workspace.snapshot,
+      "--owner",
+      "iac-runner-*",
+      "--delete",
+      "--exclusive",
+    ]);
     expect(exitCode).toBe(2);
     expect(stderr).toContain("--pods-taken-at");
     expect(existsSync(workspace.path(key))).toBe(true);

@@ -100,6 +100,7 @@ describe("the table", () => {
       aReport([aLock({ stack: hostile, owner: { username: hostile, hostname: hostile, pid: 1, timestamp: "2026-03-10T10:00:00Z" } })]),
       plain,
     );
+    // oxlint-disable-next-line eslint/no-control-regex -- that is what must not be there.
     expect(text).not.toMatch(/[\u001b\u202e\u0007]/);
     expect(text).toContain("\\u{1b}");
   });
