@@ -102,7 +102,7 @@ async function openSources(settings: Settings, env: Surroundings["env"], now: ()
     const snapshot = await openSnapshot({ path: settings.podsFrom, ...(settings.podsTakenAt === undefined ? {} : { takenAt: settings.podsTakenAt }) });
     return [snapshot];
   }
-  return await openClusters({
+  return openClusters({
     ...(settings.kubeconfig === undefined ? {} : { kubeconfig: settings.kubeconfig }),
     contexts: settings.contexts,
     namespaces: settings.namespaces,

@@ -1,0 +1,149 @@
+import { z } from "zod";
+
+import type { ClusterObservation, Node, NodeList, Pod, PodList, StackList, StackResource } from "../core/cluster.ts";
+import { mayHaveHostname } from "../core/hostname.ts";
+import { quoteUntrusted } from "../core/text.ts";
+import type { ApiClient } from "./api-client.ts";
+import type { ClusterSource } from "./cluster-source.ts";
+import { listObjects, type ListResult } from "./list-objects.ts";
+import { readNode, readPod, readStack } from "./read-objects.ts";
+
+/** The janitor's own pod, which must be in every whole list of the cluster it runs in. */
+export interface OwnPod {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface LiveClusterOptions {
+  readonly name: string;
+  readonly client: ApiClient;
+  /** Only these namespaces are asked; all when empty. */
+  readonly namespaces: readonly string[];
+  readonly ownPod: OwnPod | undefined;
+  /** Objects in a page. */
+  readonly pageSize?: number;
+}
+
+const PAGE_SIZE = 500;
+
+// What may be sent as a pod's name (https://kubernetes.io/docs/concepts/overview/working-with-objects/names/). An empty one would ask for a list.
+const POD_NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
+
+const podName = z.object({ metadata: z.object({ namespace: z.string(), name: z.string() }) });
+const uidObject = z.object({ metadata: z.object({ uid: z.string() }) });
+
+/** A cluster behind its API server. Only reads are sent. */
+export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = PAGE_SIZE }: LiveClusterOptions): ClusterSource {
+  const query = { limit: String(pageSize) };
+  const podPaths =
+    namespaces.length === 0
+      ? [{ path: "/api/v1/pods", name: "pods" }]
+      : namespaces.map((namespace) => ({ path: `/api/v1/namespaces/${namespace}/pods`, name: `pods in namespace ${namespace}` }));
+
+  const listNodes = async (signal: AbortSignal): Promise<NodeList> => {
+    let nodes: Node[] = [];
+    const visit = { onStart: () => (nodes = []), onItem: (item: unknown) => nodes.push(readNode(item)) };
+    const result = await listObjects(client, { path: "/api/v1/nodes", name: "nodes" }, query, visit, signal);
+    return result.kind === "complete" ? { kind: "listed", nodes } : { kind: "unlisted", problem: problemOf(result) };
+  };
+
+  const listPods = async (hostnames: ReadonlySet<string>, nodes: readonly Node[], signal: AbortSignal): Promise<PodList> => {
+    const kept: Pod[] = [];
+    let total = 0;
+    let sawOwnPod = false;
+    for (const resource of podPaths) {
+      let found: Pod[] = [];
+      let count = 0;
+      const visit = {
+        onStart: () => {
+          found = [];
+          count = 0;
+        },
+        onItem: (item: unknown) => {
+          count += 1;
+          const { metadata } = podName.parse(item);
+          sawOwnPod ||= metadata.namespace === ownPod?.namespace && metadata.name === ownPod.name;
+          const pod = readPod(item);
+          if (Array.from(hostnames).some((hostname) => mayHaveHostname(pod, hostname, nodes))) found.push(pod);
+        },
+      };
+      const result = await listObjects(client, resource, query, visit, signal);
+      kept.push(...found);
+      total += count;
+      if (result.kind !== "complete") return { kind: "incomplete", problem: problemOf(result), pods: kept, total };
+    }
+    const wanted = ownPod !== undefined && (namespaces.length === 0 || namespaces.includes(ownPod.namespace));
+    if (wanted && !sawOwnPod) {
+      const problem = `the janitor's own pod ${quoteUntrusted(`${ownPod.namespace}/${ownPod.name}`)} is not in the list, so others may be missing too (are POD_NAME and POD_NAMESPACE set from the downward API?)`;
+      return { kind: "incomplete", problem, pods: kept, total };
+    }
+    return { kind: "complete", pods: kept, total };
+  };
+
+  const listStacks = async (signal: AbortSignal): Promise<StackList> => {
+    let stacks: StackResource[] = [];
+    for (const [path, resource] of STACK_RESOURCES) {
+      const paths = namespaces.length === 0 ? [path] : namespaces.map((namespace) => path.replace(/\/([a-z]+)$/, `/namespaces/${namespace}/$1`));
+      for (const each of paths) {
+        const before = stacks;
+        const visit = { onStart: () => (stacks = [...before]), onItem: (item: unknown) => stacks.push(readStack(item)) };
+        const result = await listObjects(client, { path: each, name: resource }, query, visit, signal);
+        // Without the right to see Workspaces the Stacks alone may account for a lock; without Stacks nothing is known.
+        if (result.kind === "failed" && resource === "stacks.pulumi.com") return { kind: "unlisted", problem: result.problem };
+      }
+    }
+    return { kind: "listed", stacks };
+  };
+
+  return {
+    name,
+    kind: "live",
+    observe: async (hostnames, signal): Promise<ClusterObservation> => {
+      // Nodes first: a pod with hostNetwork has its node's name. What a node says later than the pods would prove no more.
+      const nodes = await listNodes(signal);
+      const [pods, stacks, uid] = await Promise.all([
+        listPods(hostnames, nodes.kind === "listed" ? nodes.nodes : [], signal),
+        listStacks(signal),
+        readUid(client, signal),
+      ]);
+      const clockOffset = client.clockOffset;
+      return {
+        name,
+        source: { kind: "live" },
+        pods,
+        nodes,
+        stacks,
+        ...(uid === undefined ? {} : { uid }),
+        ...(clockOffset === undefined ? {} : { clockOffset }),
+        ...(namespaces.length === 0 ? {} : { namespaces }),
+      };
+    },
+    findNamesakes: async (hostname, signal) => {
+      if (!POD_NAME.test(hostname)) return [];
+      const pods: Pod[] = [];
+      const visit = { onStart: () => pods.splice(0), onItem: (item: unknown) => pods.push(readPod(item)) };
+      // What could not be seen here is asked for again, in the whole list, which then tells what is missing.
+      for (const resource of podPaths) await listObjects(client, resource, { fieldSelector: `metadata.name=${hostname}` }, visit, signal);
+      return pods;
+    },
+    close: () => client.close(),
+  };
+}
+
+// The operator's kinds; v2 has both (https://github.com/pulumi/pulumi-kubernetes-operator).
+const STACK_RESOURCES: readonly (readonly [path: string, resource: string])[] = [
+  ["/apis/pulumi.com/v1/stacks", "stacks.pulumi.com"],
+  ["/apis/auto.pulumi.com/v1alpha1/workspaces", "workspaces.auto.pulumi.com"],
+];
+
+function problemOf(result: Exclude<ListResult, { kind: "complete" }>): string {
+  return result.kind === "failed" ? result.problem : "the API server does not know this kind";
+}
+
+/** What a cluster is known by; undefined where the namespace may not be read. */
+async function readUid(client: ApiClient, signal: AbortSignal): Promise<string | undefined> {
+  const answer = await client.get("/api/v1/namespaces/kube-system", {}, signal);
+  if (answer.kind !== "ok") return undefined;
+  const parsed = uidObject.safeParse(answer.body);
+  return parsed.success ? parsed.data.metadata.uid : undefined;
+}

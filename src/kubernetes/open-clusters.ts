@@ -1,0 +1,35 @@
+import { ApiClient } from "./api-client.ts";
+import type { ClusterSource } from "./cluster-source.ts";
+import { findClusters, type AccessOptions, type ClusterAccess } from "./kubeconfig.ts";
+import { openLiveCluster, type OwnPod } from "./live-cluster.ts";
+
+export interface OpenClustersOptions extends AccessOptions {
+  readonly namespaces: readonly string[];
+  /** Milliseconds. */
+  readonly requestTimeout: number;
+  readonly now: () => number;
+}
+
+/**
+ * Opens the clusters that are configured: one for each context, or the one this pod runs in. No request is sent and no client loaded before
+ * the first look. Throws `cluster-not-configured`.
+ */
+export function openClusters(options: OpenClustersOptions): readonly ClusterSource[] {
+  const { namespaces, env, requestTimeout, now } = options;
+  return findClusters(options).map((access) => {
+    const ownPod = access.kind === "in-cluster" ? findOwnPod(access, env) : undefined;
+    return openLiveCluster({
+      name: access.kind === "context" ? access.context : "in-cluster",
+      client: new ApiClient({ access, env, requestTimeout, now }),
+      namespaces,
+      ownPod,
+    });
+  });
+}
+
+/** The pod that the janitor runs in, by the downward API; a pod's own hostname is its name unless something changed it. */
+function findOwnPod({ namespace }: Extract<ClusterAccess, { kind: "in-cluster" }>, env: OpenClustersOptions["env"]): OwnPod | undefined {
+  const name = env["POD_NAME"] ?? env["HOSTNAME"];
+  const own = env["POD_NAMESPACE"] ?? namespace;
+  return name === undefined || own === undefined ? undefined : { namespace: own, name };
+}
