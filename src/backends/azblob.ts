@@ -1,0 +1,270 @@
+import {
+  ContainerClient,
+  StorageSharedKeyCredential,
+  type BlobItem,
+  type ContainerListBlobFlatSegmentResponse,
+  type StoragePipelineOptions,
+} from "@azure/storage-blob";
+
+import { formatIdentity, type BackendIdentity } from "../core/backend-identity.ts";
+import { LOCKS_FOLDER } from "../core/key.ts";
+import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts";
+import { fromMilliseconds, type Nanoseconds } from "../core/time.ts";
+import { JanitorError } from "../errors.ts";
+import { isTransient, readFailure, wrapAzureError, type Action } from "./azblob-errors.ts";
+import { readAzblobSettings, type AzblobCredential, type AzblobSettings } from "./azblob-settings.ts";
+import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead } from "./backend.ts";
+
+/** Tries of a read; a delete is sent once, and once more on purpose. */
+const READ_TRIES = 3;
+
+const RECORD_LIMIT = 16 * 1024 * 1024;
+
+/** For tests that need several pages of few blobs. */
+export interface AzblobTuning {
+  readonly pageSize?: number;
+}
+
+/** Opens a container. No request is sent yet. Throws `backend-url-invalid`. */
+export async function openAzblob({ url, env, requestTimeout, now }: BackendOptions, { pageSize = 5_000 }: AzblobTuning = {}): Promise<Backend> {
+  const settings = readAzblobSettings(url, env);
+  const reading = await openContainer(settings, env, READ_TRIES);
+  const deleting = await openContainer(settings, env, 1);
+  return new AzblobBackend(settings, { reading, deleting, requestTimeout, pageSize, now });
+}
+
+interface AzblobParts {
+  readonly reading: ContainerClient;
+  readonly deleting: ContainerClient;
+  readonly requestTimeout: number;
+  readonly pageSize: number;
+  readonly now: () => number;
+}
+
+class AzblobBackend implements Backend {
+  readonly identity: BackendIdentity;
+  readonly concurrency = 16;
+  readonly #name: string;
+  readonly #prefix: string;
+  readonly #parts: AzblobParts;
+  #clockOffset: Nanoseconds | undefined;
+
+  constructor({ account, container, prefix }: AzblobSettings, parts: AzblobParts) {
+    this.identity = { scheme: "azblob", account, container, prefix };
+    this.#name = formatIdentity(this.identity);
+    this.#prefix = prefix;
+    this.#parts = parts;
+  }
+
+  readonly records: Backend["records"] = {
+    place: RECORDS_FOLDER,
+    create: (name, bytes) => this.#create(RECORDS_FOLDER + name, bytes, "write a record"),
+    list: async (signal) => {
+      const names: string[] = [];
+      for await (const page of this.#list(RECORDS_FOLDER, "list the records", signal))
+        names.push(...page.map(({ name }) => name.slice(this.#prefix.length + RECORDS_FOLDER.length)));
+      return names;
+    },
+    read: async (name, signal) => {
+      const read = await this.#download(RECORDS_FOLDER + name, RECORD_LIMIT, "read a record", signal);
+      return read?.kind === "whole" ? read.bytes : undefined;
+    },
+  };
+
+  async *listLocks(signal: AbortSignal): AsyncGenerator<readonly LockEntry[]> {
+    for await (const page of this.#list(LOCKS_FOLDER, "list the locks", signal)) {
+      yield page.map(({ name, properties }) => ({ key: name.slice(this.#prefix.length), storedAt: fromMilliseconds(properties.lastModified.getTime()) }));
+    }
+  }
+
+  async readLock(key: string, signal: AbortSignal): Promise<LockRead> {
+    try {
+      const read = await this.#download(key, MAX_LOCK_BYTES, "read a lock", signal);
+      if (read === undefined) return { kind: "gone" };
+      const content = read.kind === "whole" ? parseLockBody(read.bytes) : describeTooLarge(read.size);
+      return {
+        kind: "found",
+        version: read.etag,
+        content,
+        ...(read.modifiedAt === undefined ? {} : { storedAt: fromMilliseconds(read.modifiedAt.getTime()) }),
+      };
+    } catch (error) {
+      if (!(error instanceof JanitorError) || error.code !== "backend-denied") throw error;
+      return { kind: "found", version: "", content: { kind: "unread", problem: `${error.message}. ${error.hint ?? ""}` } };
+    }
+  }
+
+  async deleteLock(key: string, version: string): Promise<Deletion> {
+    const first = await this.#tryDelete(key, version);
+    if (first !== "unanswered") return first;
+    // The answer was lost, or the service was busy: once more, on the same condition. What is gone now may be gone by the first.
+    const second = await this.#tryDelete(key, version);
+    if (second === "unanswered")
+      throw new JanitorError("backend-unreachable", `${this.#name}: could not remove a lock: the service did not answer twice; it may have been removed`, {
+        hint: "The next run tells.",
+      });
+    return second.kind === "vanished" ? { kind: "deleted-unconfirmed" } : second;
+  }
+
+  async createLock(key: string, body: Uint8Array): Promise<"created" | "exists"> {
+    return await this.#create(key, body, "put a lock back");
+  }
+
+  clockOffset(): Nanoseconds | undefined {
+    return this.#clockOffset;
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async #tryDelete(key: string, version: string): Promise<Deletion | "unanswered"> {
+    try {
+      await this.#parts.deleting.getBlobClient(this.#prefix + key).delete({ conditions: { ifMatch: `"${version}"` }, abortSignal: this.#timeout() });
+      return { kind: "deleted", conditionEnforced: true };
+    } catch (error) {
+      const failure = readFailure(error);
+      if (failure.code === "BlobNotFound" || (failure.status === 404 && failure.code !== "ContainerNotFound")) return { kind: "vanished" };
+      if (failure.code === "ConditionNotMet" || (failure.status === 412 && failure.code === "")) return await this.#resolveConditionNotMet(key, version);
+      if (isTransient(failure)) return "unanswered";
+      throw wrapAzureError(error, this.#name, "remove a lock");
+    }
+  }
+
+  /** A condition is not met by another version, and by none at all: only a read tells them apart. */
+  async #resolveConditionNotMet(key: string, version: string): Promise<Deletion> {
+    const present = await this.#download(key, MAX_LOCK_BYTES, "read a lock", this.#timeout());
+    if (present === undefined) return { kind: "vanished" };
+    if (present.etag !== version) return { kind: "changed" };
+    throw new JanitorError("backend-failed", `${this.#name}: could not remove a lock: the service says that it changed, and that it did not`);
+  }
+
+  async #create(key: string, bytes: Uint8Array, action: Action): Promise<"created" | "exists"> {
+    try {
+      await this.#parts.reading
+        .getBlockBlobClient(this.#prefix + key)
+        .upload(bytes, bytes.length, { conditions: { ifNoneMatch: "*" }, abortSignal: this.#timeout() });
+      return "created";
+    } catch (error) {
+      const { code, status } = readFailure(error);
+      if (code === "BlobAlreadyExists" || code === "ConditionNotMet" || status === 412) return "exists";
+      throw wrapAzureError(error, this.#name, action);
+    }
+  }
+
+  async *#list(folder: string, action: Action, signal: AbortSignal): AsyncGenerator<readonly BlobItem[]> {
+    const prefix = this.#prefix + folder;
+    const seen = new Set<string>();
+    let token: string | undefined;
+    do {
+      const page = await this.#listPage(prefix, token, action, signal);
+      yield page.items;
+      token = page.token;
+      if (token !== undefined && seen.has(token))
+        throw new JanitorError("backend-listing-broken", `${this.#name}: could not ${action}: the listing goes round in circles`);
+      if (token !== undefined) seen.add(token);
+    } while (token !== undefined);
+  }
+
+  async #listPage(
+    prefix: string,
+    token: string | undefined,
+    action: Action,
+    signal: AbortSignal,
+  ): Promise<{ readonly items: readonly BlobItem[]; readonly token: string | undefined }> {
+    try {
+      // With a hierarchical namespace folders are listed too, told by their metadata only.
+      const pages = this.#parts.reading
+        .listBlobsFlat({ prefix, includeMetadata: true, abortSignal: this.#timeout(signal) })
+        .byPage({ maxPageSize: this.#parts.pageSize, ...(token === undefined ? {} : { continuationToken: token }) });
+      const next = await pages.next();
+      if (next.done === true) return { items: [], token: undefined };
+      const page: ContainerListBlobFlatSegmentResponse = next.value;
+      this.#readClock(page.date);
+      const marker = page.continuationToken;
+      return { items: page.segment.blobItems.filter((item) => !isFolder(item)), token: marker === undefined || marker === "" ? undefined : marker };
+    } catch (error) {
+      signal.throwIfAborted();
+      throw wrapAzureError(error, this.#name, action);
+    }
+  }
+
+  async #download(key: string, limit: number, action: Action, signal: AbortSignal): Promise<Downloaded | undefined> {
+    try {
+      const response = await this.#parts.reading.getBlobClient(this.#prefix + key).download(undefined, undefined, { abortSignal: this.#timeout(signal) });
+      this.#readClock(response.date);
+      const about = { etag: normalizeEtag(response.etag), modifiedAt: response.lastModified };
+      const stream = response.readableStreamBody;
+      const size = response.contentLength ?? 0;
+      if (size > limit) {
+        if (stream !== undefined && "destroy" in stream && typeof stream.destroy === "function") stream.destroy();
+        return { kind: "too-large", size, ...about };
+      }
+      const chunks: Uint8Array[] = [];
+      if (stream !== undefined) for await (const chunk of stream) chunks.push(typeof chunk === "string" ? Buffer.from(chunk) : chunk);
+      return { kind: "whole", bytes: new Uint8Array(Buffer.concat(chunks)), ...about };
+    } catch (error) {
+      signal.throwIfAborted();
+      const { code, status } = readFailure(error);
+      if (code === "BlobNotFound" || (status === 404 && code !== "ContainerNotFound")) return undefined;
+      throw wrapAzureError(error, this.#name, action);
+    }
+  }
+
+  #readClock(date: Date | undefined): void {
+    if (date === undefined) return;
+    // A Date header has whole seconds: a difference of less says nothing.
+    const ahead = date.getTime() - this.#parts.now();
+    const offset = ahead > 0 ? ahead : ahead < -1_000 ? ahead + 1_000 : 0;
+    this.#clockOffset = BigInt(Math.trunc(offset)) * 1_000_000n;
+  }
+
+  #timeout(signal?: AbortSignal): AbortSignal {
+    const timeout = AbortSignal.timeout(this.#parts.requestTimeout);
+    return signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
+  }
+}
+
+type Downloaded = { readonly etag: string; readonly modifiedAt: Date | undefined } & (
+  | { readonly kind: "whole"; readonly bytes: Uint8Array }
+  | { readonly kind: "too-large"; readonly size: number }
+);
+
+async function openContainer({ serviceUrl, container, credential }: AzblobSettings, env: BackendOptions["env"], maxTries: number): Promise<ContainerClient> {
+  const options: StoragePipelineOptions = { retryOptions: { maxTries, retryDelayInMs: 200, maxRetryDelayInMs: 4_000 } };
+  const url = `${serviceUrl}/${container}`;
+  switch (credential.kind) {
+    case "shared-key":
+      return new ContainerClient(url, new StorageSharedKeyCredential(credential.account, credential.key), options);
+    case "sas":
+      return new ContainerClient(`${url}?${credential.token}`, undefined, options);
+    case "connection-string":
+      return openByConnectionString(credential, container, options);
+    case "identity":
+      return new ContainerClient(url, (await import("./azure-identity.ts")).openIdentity(env), options);
+  }
+}
+
+function openByConnectionString(
+  { text }: Extract<AzblobCredential, { kind: "connection-string" }>,
+  container: string,
+  options: StoragePipelineOptions,
+): ContainerClient {
+  try {
+    return new ContainerClient(text, container, options);
+  } catch (error) {
+    // The SDK's message may repeat the string, which holds the key.
+    throw new JanitorError("backend-url-invalid", "the connection string in AZURE_STORAGE_CONNECTION_STRING cannot be read", {
+      cause: error instanceof Error ? error.name : undefined,
+    });
+  }
+}
+
+function isFolder({ name, metadata, properties }: BlobItem): boolean {
+  return name.endsWith("/") || metadata?.["hdi_isfolder"] === "true" || ("resourceType" in properties && properties.resourceType === "directory");
+}
+
+/** A listing has an ETag without quotes, an answer's header with. */
+function normalizeEtag(etag: string | undefined): string {
+  return (etag ?? "").replace(/^W\//, "").replaceAll('"', "");
+}
