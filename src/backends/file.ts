@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { BigIntStats } from "node:fs";
-import { link, lstat, mkdir, rename, rm, rmdir, unlink } from "node:fs/promises";
+import { link, lstat, mkdir, readdir, rename, rm, rmdir, unlink } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 
@@ -102,7 +102,12 @@ class LockFolder {
   }
 
   async *listLocks(guard: Guard): AsyncGenerator<readonly LockEntry[]> {
-    const names = await guard("list the locks", () => listFiles(join(this.#root, LOCKS_FOLDER)));
+    const names = await guard("list the locks", async () => {
+      const found = await listFiles(join(this.#root, LOCKS_FOLDER));
+      // No folder of locks is a backend that never had one; no root is a volume that went away.
+      if (found.length === 0) await readdir(this.#root);
+      return found;
+    });
     const keys = names.filter((name) => !name.endsWith(ATTRS)).map((name) => LOCKS_FOLDER + name);
     for (let first = 0; first < keys.length; first += NAMES_PER_PAGE) yield keys.slice(first, first + NAMES_PER_PAGE).map((key) => ({ key }));
   }
