@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import type { RequestOptions } from "node:https";
 
 import { KubeConfig } from "@kubernetes/client-node";
@@ -44,7 +45,13 @@ export async function connect(access: ClusterAccess, env: Readonly<Record<string
       const fresh: RequestOptions = {};
       await config.applyToHTTPSOptions(fresh);
       const basic = typeof fresh.auth === "string" ? { authorization: `Basic ${Buffer.from(fresh.auth).toString("base64")}` } : {};
-      return { ...basic, ...readHeaders(fresh) };
+      return {
+        ...basic,
+        ...readHeaders(fresh),
+        ...(access.kind === "context" && access.tokenFile !== undefined
+          ? { authorization: `Bearer ${(await readFile(access.tokenFile, "utf8")).trim()}` }
+          : {}),
+      };
     },
     dispatcher,
     close: async () => {

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join, resolve } from "node:path";
 
 import { parse } from "yaml";
 import { z } from "zod";
@@ -12,7 +12,13 @@ const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /** How a cluster is reached: by a context of kubeconfig files, or as a pod by its service account. */
 export type ClusterAccess =
-  | { readonly kind: "context"; readonly files: readonly string[]; readonly context: string }
+  | {
+      readonly kind: "context";
+      readonly files: readonly string[];
+      readonly context: string;
+      /** The file with the user's token, read again for each request; client-node does not know this field of a kubeconfig. */
+      readonly tokenFile?: string;
+    }
   | { readonly kind: "in-cluster"; readonly namespace: string | undefined };
 
 /** Where to look for clusters. */
@@ -26,7 +32,13 @@ export interface AccessOptions {
   readonly requireExplicitContext: boolean;
 }
 
-const kubeconfigFile = z.object({ contexts: z.array(z.object({ name: z.string() })).nullish(), "current-context": z.string().nullish() });
+const kubeconfigFile = z.object({
+  contexts: z.array(z.object({ name: z.string(), context: z.object({ user: z.string().optional() }).nullish() })).nullish(),
+  users: z.array(z.object({ name: z.string(), user: z.object({ tokenFile: z.string().optional() }).nullish() })).nullish(),
+  "current-context": z.string().nullish(),
+});
+
+type Kubeconfig = z.infer<typeof kubeconfigFile>;
 
 /**
  * Finds the clusters to ask, without loading the Kubernetes client: `--kubeconfig`, `KUBECONFIG`, the pod's service account, `~/.kube/config`. Throws
@@ -67,7 +79,7 @@ function chooseContexts(files: readonly string[], { contexts, requireExplicitCon
           )}.`,
     );
   }
-  if (contexts.length > 0) return contexts.map((context) => ({ kind: "context", files, context }));
+  if (contexts.length > 0) return contexts.map((context) => describeAccess(files, read, context));
   if (requireExplicitContext && known.length > 1) {
     throw notConfigured(
       `${place} has ${known.length} contexts, and which one is current may change`,
@@ -79,10 +91,18 @@ function chooseContexts(files: readonly string[], { contexts, requireExplicitCon
   }
   const current = read.map((file) => file["current-context"]).find((name) => typeof name === "string" && name !== "");
   if (typeof current !== "string" || !known.includes(current)) throw notConfigured(`${place} has no current context`, "Name one with --context.");
-  return [{ kind: "context", files, context: current }];
+  return [describeAccess(files, read, current)];
 }
 
-function readKubeconfig(file: string): z.infer<typeof kubeconfigFile> {
+function describeAccess(files: readonly string[], read: readonly Kubeconfig[], context: string): ClusterAccess {
+  const user = read.flatMap((file) => file.contexts ?? []).find(({ name }) => name === context)?.context?.user;
+  const index = read.findIndex((file) => file.users?.some(({ name }) => name === user));
+  const tokenFile = read[index]?.users?.find(({ name }) => name === user)?.user?.tokenFile;
+  // A relative path in a kubeconfig is meant from the kubeconfig's own folder.
+  return { kind: "context", files, context, ...(tokenFile === undefined ? {} : { tokenFile: resolve(dirname(files[index] ?? ""), tokenFile) }) };
+}
+
+function readKubeconfig(file: string): Kubeconfig {
   try {
     return kubeconfigFile.parse(parse(readFileSync(file, "utf8")) ?? {});
   } catch (error) {

@@ -1,0 +1,224 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+
+import type { ClusterObservation } from "../../src/core/cluster.ts";
+import type { ClusterSource } from "../../src/kubernetes/cluster-source.ts";
+import { FaultProxy } from "../backends/fault-proxy.ts";
+import { aNodeObject, aPodObject, StubApiServer, type SeenCall, type StubAnswer } from "./stub-api-server.ts";
+
+const never = new AbortController().signal;
+const PODS = "/api/v1/pods";
+
+let server: StubApiServer;
+let cluster: ClusterSource;
+beforeEach(async () => {
+  server = new StubApiServer();
+  await server.start();
+  server.objects.set("/api/v1/nodes", [aNodeObject("node-1")]);
+  server.objects.set(PODS, [aPodObject("app-workspace-0"), aPodObject("other-workspace-0"), aPodObject("third-workspace-0")]);
+  cluster = server.open();
+});
+afterEach(async () => {
+  await cluster.close();
+  await server.stop();
+});
+
+async function observe(...hostnames: readonly string[]): Promise<ClusterObservation> {
+  return await cluster.observe(new Set(hostnames), never);
+}
+
+function onPods(answer: (call: SeenCall, earlier: number) => StubAnswer | undefined): void {
+  server.answer = (call, earlier) => (call.path === PODS ? answer(call, earlier) : undefined);
+}
+
+const EXPIRED: StubAnswer = { kind: "status", status: 410, body: { kind: "Status", reason: "Expired", metadata: { continue: "an-inconsistent-token" } } };
+
+describe("a whole list", () => {
+  it("keeps only pods with one of the hostnames, and counts all", async () => {
+    const { pods, nodes, uid } = await observe("app-workspace-0");
+    expect(pods).toMatchObject({ kind: "complete", total: 3, pods: [{ name: "app-workspace-0" }] });
+    expect(nodes).toMatchObject({ kind: "listed", nodes: [{ name: "node-1" }] });
+    expect(uid).toBe("uid-of-kube-system");
+  });
+
+  it("goes page by page, and never asks the API server's cache (C22)", async () => {
+    await cluster.close();
+    cluster = server.open({ pageSize: 1 });
+    expect((await observe("third-workspace-0")).pods).toMatchObject({ kind: "complete", total: 3, pods: [{ name: "third-workspace-0" }] });
+    const pages = server.calls.filter(({ path }) => path === PODS);
+    expect(pages.map(({ query }) => query.get("continue"))).toEqual([null, "1", "2"]);
+    expect(pages.some(({ query }) => query.has("resourceVersion"))).toBe(false);
+  });
+
+  it("410 half-way starts over, without the token that the 410 offers (C23)", async () => {
+    await cluster.close();
+    cluster = server.open({ pageSize: 2 });
+    onPods((_, earlier) => (earlier === 1 ? EXPIRED : undefined));
+    expect((await observe("app-workspace-0")).pods).toMatchObject({ kind: "complete", total: 3, pods: [{ name: "app-workspace-0" }] });
+    expect(server.calls.filter(({ path }) => path === PODS).map(({ query }) => query.get("continue"))).toEqual([null, "2", null, "2"]);
+  });
+
+  it("410 every time ends as incomplete, never as a short list (C23)", async () => {
+    await cluster.close();
+    cluster = server.open({ pageSize: 2 });
+    onPods(({ query }) => (query.has("continue") ? EXPIRED : undefined));
+    expect((await observe("third-workspace-0")).pods).toMatchObject({ kind: "incomplete", problem: expect.stringContaining("410") });
+  });
+
+  it.each<[string, StubAnswer, RegExp]>([
+    [
+      "403",
+      { kind: "status", status: 403, body: { kind: "Status", reason: "Forbidden", message: "secret-of-the-server" } },
+      /the verb "list" on pods is not allowed/,
+    ],
+    ["401", { kind: "status", status: 401 }, /credentials were not accepted/],
+    ["500, again and again", { kind: "status", status: 500 }, /500/],
+    ["no JSON", { kind: "text", text: "<html>" }, /request failed/],
+    ["JSON that is no list", { kind: "body", body: { items: "none" } }, /is no list/],
+    ["an item that is no pod", { kind: "body", body: { metadata: {}, items: [{ metadata: { name: "x" } }] } }, /could not be read/],
+    ["no answer", { kind: "hang" }, /did not answer in time/],
+    ["a cut connection", { kind: "cut" }, /request failed/],
+    ["the same token for ever", { kind: "body", body: { metadata: { continue: "again" }, items: [] } }, /in circles/],
+  ])("%s is an incomplete list with a reason", async (_, answer, problem) => {
+    onPods(() => answer);
+    const { pods } = await observe("app-workspace-0");
+    expect(pods).toMatchObject({ kind: "incomplete", problem: expect.stringMatching(problem) });
+    expect(JSON.stringify(pods, (__, value: unknown) => (typeof value === "bigint" ? String(value) : value))).not.toContain("secret-of-the-server");
+  });
+
+  it("429 with Retry-After is asked again", async () => {
+    onPods((_, earlier) => (earlier === 0 ? { kind: "status", status: 429, headers: { "retry-after": "0" } } : undefined));
+    expect((await observe("app-workspace-0")).pods.kind).toBe("complete");
+  });
+
+  it("nodes and Stacks that may not be listed say so, and do not hide the pods", async () => {
+    server.answer = ({ path }) => (/nodes|stacks/.test(path) ? { kind: "status", status: 403 } : undefined);
+    const { pods, nodes, stacks } = await observe("app-workspace-0");
+    expect(pods.kind).toBe("complete");
+    expect(nodes).toMatchObject({ kind: "unlisted", problem: expect.stringContaining('"list" on nodes') });
+    expect(stacks).toMatchObject({ kind: "unlisted", problem: expect.stringContaining('"list" on stacks.pulumi.com') });
+  });
+
+  it("a cluster without the operator's kinds has no Stacks, which is known", async () => {
+    server.answer = ({ path }) => (path.startsWith("/apis/") ? { kind: "status", status: 404 } : undefined);
+    expect((await observe("app-workspace-0")).stacks).toEqual({ kind: "listed", stacks: [] });
+  });
+
+  it("Stacks and Workspaces are read", async () => {
+    server.objects.set("/apis/pulumi.com/v1/stacks", [
+      { kind: "Stack", metadata: { name: "app", namespace: "iac" }, spec: { stack: "organization/shop/dev", backend: "s3://b" } },
+    ]);
+    server.objects.set("/apis/auto.pulumi.com/v1alpha1/workspaces", [
+      { kind: "Workspace", metadata: { name: "ws", namespace: "iac" }, spec: { stacks: [{ name: "dev" }] } },
+    ]);
+    expect((await observe("app-workspace-0")).stacks).toEqual({
+      kind: "listed",
+      stacks: [
+        { kind: "Stack", namespace: "iac", name: "app", stacks: ["organization/shop/dev"], backend: "s3://b" },
+        { kind: "Workspace", namespace: "iac", name: "ws", stacks: ["dev"] },
+      ],
+    });
+  });
+
+  it("of chosen namespaces asks for these only, and says so", async () => {
+    await cluster.close();
+    cluster = server.open({ namespaces: ["iac", "ci"] });
+    server.objects.set("/api/v1/namespaces/iac/pods", [aPodObject("app-workspace-0")]);
+    expect(await observe("app-workspace-0")).toMatchObject({ namespaces: ["iac", "ci"], pods: { kind: "complete", total: 1 } });
+    expect(server.lines.some((line) => line.startsWith(PODS))).toBe(false);
+  });
+});
+
+describe("the canary", () => {
+  it.each([
+    ["in the list", { namespace: "iac", name: "app-workspace-0" }, "complete"],
+    ["missing", { namespace: "iac", name: "janitor-1" }, "incomplete"],
+    ["of another namespace", { namespace: "other", name: "app-workspace-0" }, "incomplete"],
+  ])("the janitor's own pod %s", async (_, ownPod, kind) => {
+    await cluster.close();
+    cluster = server.open({ ownPod });
+    expect((await observe("x")).pods.kind).toBe(kind);
+  });
+
+  it("is not asked for where its namespace is not", async () => {
+    await cluster.close();
+    cluster = server.open({ ownPod: { namespace: "janitor", name: "janitor-1" }, namespaces: ["iac"] });
+    expect((await observe("x")).pods.kind).toBe("complete");
+  });
+});
+
+describe("the cheap look by name", () => {
+  it("is one small request", async () => {
+    expect(await cluster.findNamesakes("app-workspace-0", never)).toMatchObject([{ name: "app-workspace-0" }]);
+    expect(server.lines).toEqual(["/api/v1/pods?fieldSelector=metadata.name%3Dapp-workspace-0"]);
+  });
+
+  it.each(["", "a/b", "UPPER", "a b", "..", "x,status.phase=Running", "a=b"])("never sends %j, which is no pod's name (C17)", async (hostname) => {
+    expect(await cluster.findNamesakes(hostname, never)).toEqual([]);
+    expect(server.calls).toEqual([]);
+  });
+
+  it("finds nothing where it is refused: the whole list then tells why", async () => {
+    onPods(() => ({ kind: "status", status: 403 }));
+    expect(await cluster.findNamesakes("app-workspace-0", never)).toEqual([]);
+  });
+});
+
+describe("the connection", () => {
+  it("is kept for many requests", async () => {
+    for (let round = 0; round < 20; round += 1) await cluster.findNamesakes("app-workspace-0", never);
+    // A connection that is not quite free yet makes a second one.
+    expect(server.connections).toBeLessThanOrEqual(2);
+  });
+
+  it("sends nothing before the first look", () => {
+    expect(server.calls).toEqual([]);
+  });
+
+  it("reads its token again: bound tokens rotate", async () => {
+    await cluster.findNamesakes("app-workspace-0", never);
+    writeFileSync(join(server.folder, "token"), "second-token");
+    await cluster.findNamesakes("app-workspace-0", never);
+    expect(server.calls.map(({ headers }) => headers.authorization)).toEqual(["Bearer first-token", "Bearer second-token"]);
+  });
+
+  it("takes an IPv6 address", async () => {
+    const other = new StubApiServer();
+    await other.start("::1");
+    other.objects.set(PODS, [aPodObject("app-workspace-0")]);
+    const source = other.open({}, {}, `http://[::1]:${other.port}`);
+    expect((await source.observe(new Set(["app-workspace-0"]), never)).pods.kind).toBe("complete");
+    await source.close();
+    await other.stop();
+  });
+
+  it("goes through HTTP_PROXY, and past it for what NO_PROXY names", async () => {
+    const proxy = new FaultProxy(`http://127.0.0.1:${server.port}`);
+    await proxy.start();
+    const through = server.open({}, { HTTP_PROXY: `http://127.0.0.1:${proxy.port}` });
+    await through.findNamesakes("app-workspace-0", never);
+    expect(proxy.requests.length).toBeGreaterThan(0);
+    await through.close();
+    const before = proxy.requests.length;
+    const past = server.open({}, { HTTP_PROXY: `http://127.0.0.1:${proxy.port}`, NO_PROXY: "127.0.0.1" });
+    await past.findNamesakes("app-workspace-0", never);
+    expect(proxy.requests.length).toBe(before);
+    await past.close();
+    await proxy.stop();
+  });
+
+  it("tells the API server's clock", async () => {
+    server.answer = () => ({ kind: "status", status: 403, headers: { date: new Date(Date.now() + 3_600_000).toUTCString() } });
+    const offset = Number((await observe("x")).clockOffset ?? 0n) / 1e9;
+    expect(offset).toBeGreaterThan(3_595);
+    expect(offset).toBeLessThan(3_605);
+  });
+
+  it("an API server that is not there is an incomplete list", async () => {
+    await cluster.close();
+    cluster = server.open({}, {}, "http://127.0.0.1:1");
+    expect((await observe("app-workspace-0")).pods).toMatchObject({ kind: "incomplete", problem: "nothing listens at the API server's address" });
+  });
+});
