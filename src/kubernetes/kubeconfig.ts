@@ -96,7 +96,7 @@ function chooseContexts(files: readonly string[], { contexts, requireExplicitCon
 
 function describeAccess(files: readonly string[], read: readonly Kubeconfig[], context: string): ClusterAccess {
   const user = read.flatMap((file) => file.contexts ?? []).find(({ name }) => name === context)?.context?.user;
-  const index = read.findIndex((file) => file.users?.some(({ name }) => name === user));
+  const index = read.findIndex((file) => file.users?.some(({ name }) => name === user) === true);
   const tokenFile = read[index]?.users?.find(({ name }) => name === user)?.user?.tokenFile;
   // A relative path in a kubeconfig is meant from the kubeconfig's own folder.
   return { kind: "context", files, context, ...(tokenFile === undefined ? {} : { tokenFile: resolve(dirname(files[index] ?? ""), tokenFile) }) };
