@@ -218,8 +218,10 @@ function describeHolder(suspect: Suspect): Finding {
     const stuck = node.kind === "not-ready" ? `; its node ${quoteUntrusted(node.name)} is not Ready, so it stays until a person acts` : "";
     return { kind: "held", reason: "pod-terminating", message: `pod ${name} is Terminating and pulumi may be finishing${stuck}` };
   }
-  const running = relevantContainers(pod, suspect.patterns).find((container) => !isProvablyLater(container, suspect));
-  if (running === undefined || running.state.kind === "unreported")
+  const running = relevantContainers(pod, suspect.patterns)
+    .filter((container) => container.state.kind === "running" && !isProvablyLater(container, suspect))
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1))[0];
+  if (running === undefined)
     return { kind: "held", reason: "status-missing", message: `pod ${name} exists, and its status does not say whether its containers run` };
   const processes = pod.processes === undefined ? "" : `; ${judgeProcesses(pod, pod.processes, owner, suspect.skew).message}`;
   return {
