@@ -1,0 +1,79 @@
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+const CACHE = resolve(".cache/peers");
+const HERE = resolve("test/e2e/peers");
+const STRIP = "-s -w";
+
+/** A program that the end-to-end tests run, built from Go modules. */
+interface Peer {
+  readonly name: string;
+  /** The folder with its go.mod and go.sum; absent for a program that `go install` builds by its version. */
+  readonly folder?: string;
+  readonly target: string;
+  readonly flags: string;
+}
+
+const PEERS: readonly Peer[] = [
+  {
+    name: "kube",
+    folder: join(HERE, "kube"),
+    target: ".",
+    flags: `${STRIP} -X k8s.io/component-base/version.gitVersion=v1.37.2 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37`,
+  },
+  {
+    name: "pulumi",
+    folder: join(HERE, "pulumi"),
+    target: "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
+    flags: `${STRIP} -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.276.0`,
+  },
+  { name: "pulumi-language-yaml", target: "github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml@v1.25.0", flags: STRIP },
+];
+
+/** The path of a built peer. Throws when it is not built: the global set-up of the tests builds all of them. */
+export function findPeer(name: string): string {
+  const peer = PEERS.find((candidate) => candidate.name === name);
+  const path = peer === undefined ? undefined : join(folderOf(peer), name);
+  if (path === undefined || !existsSync(path)) throw new Error(`the peer ${name} is not built`);
+  return path;
+}
+
+/** Builds what is missing into .cache/peers: minutes the first time, nothing after. Without Go the tests fail; they are never left out. */
+export function buildPeers(): void {
+  if (spawnSync("go", ["version"]).status !== 0)
+    throw new Error("the end-to-end tests need Go (https://go.dev/dl/): the real Kubernetes and the real Pulumi CLI are built with it");
+  for (const peer of PEERS) {
+    if (existsSync(join(folderOf(peer), peer.name))) continue;
+    const began = Date.now();
+    process.stdout.write(`building ${peer.name} …\n`);
+    build(peer);
+    process.stdout.write(`built ${peer.name} in ${Math.round((Date.now() - began) / 1_000)} s\n`);
+  }
+}
+
+function build({ name, folder, target, flags }: Peer): void {
+  mkdirSync(CACHE, { recursive: true });
+  const draft = mkdtempSync(join(CACHE, "draft-"));
+  const common = ["-trimpath", "-buildvcs=false", "-ldflags", flags];
+  const words = folder === undefined ? ["install", ...common, target] : ["build", ...common, "-o", join(draft, name), target];
+  const { status } = spawnSync("go", words, {
+    cwd: folder ?? draft,
+    stdio: ["ignore", "inherit", "inherit"],
+    env: { ...process.env, GOBIN: draft, GOFLAGS: "" },
+  });
+  if (status !== 0) {
+    rmSync(draft, { recursive: true, force: true });
+    throw new Error(`go could not build ${name}`);
+  }
+  renameSync(draft, folderOf({ name, target, flags, ...(folder === undefined ? {} : { folder }) }));
+}
+
+/** The folder of one build of a peer: everything that it is made from is in its name. */
+function folderOf({ name, folder, target, flags }: Peer): string {
+  const hash = createHash("sha256").update(target).update(flags);
+  const sources = folder === undefined ? [] : readdirSync(folder).toSorted();
+  for (const file of sources) hash.update(file).update(readFileSync(join(folder ?? "", file)));
+  return join(CACHE, `${name}-${hash.digest("hex").slice(0, 12)}`);
+}
