@@ -50,8 +50,9 @@ export class ControlPlane {
     writeFileSync(path("audit-policy.yaml"), "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n");
     run("kube-apiserver", [
       `--etcd-servers=${etcd}`,
-      // Old revisions go soon, so that a test can see a real continue token expire.
+      // Old revisions of pods go soon, so that a test can see a real continue token expire: the API server's own snapshots would keep them.
       "--etcd-compaction-interval=2s",
+      "--watch-cache-sizes=pods#0",
       `--cert-dir=${path("certs")}`,
       `--secure-port=${apiPort}`,
       "--bind-address=127.0.0.1",
