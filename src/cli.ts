@@ -1,9 +1,11 @@
 import { Command, CommanderError, Option } from "@commander-js/extra-typings";
 
 import { readSettings } from "./config.ts";
-import { RESTORE_OPTIONS, SWEEP_OPTIONS, variableOf, type OptionSpec } from "./options.ts";
+import { CHECK_OPTIONS, RESTORE_OPTIONS, SWEEP_OPTIONS, variableOf, type OptionSpec } from "./options.ts";
+import { runCheck } from "./run-check.ts";
 import { runRestore } from "./run-restore.ts";
-import { runSweep, type Surroundings } from "./run-sweep.ts";
+import { runSweep } from "./run-sweep.ts";
+import type { Surroundings } from "./surroundings.ts";
 import { VERSION } from "./version.ts";
 
 const CONFIG_VARIABLE = "PULUMI_LOCK_JANITOR_CONFIG";
@@ -42,13 +44,20 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
   addOptions(sweepCommand, SWEEP_OPTIONS).action(async (options) => {
     exitCode = await runSweep(readSettings(options, surroundings.env, configFile(options, surroundings)), surroundings);
   });
+  const checkCommand = program
+    .command("check")
+    .description("try, without writing, what a sweep needs: rights in backend and cluster, and which proofs there can be")
+    .addHelpText("after", EXIT_CODES);
+  addOptions(checkCommand, CHECK_OPTIONS).action(async (options) => {
+    exitCode = await runCheck(readSettings(options, surroundings.env, configFile(options, surroundings)), surroundings);
+  });
   const restoreCommand = program
     .command("restore")
     .description("put a removed lock back, from its record")
     .argument("<record>", "the record's id")
     .addHelpText("after", EXIT_CODES);
   addOptions(restoreCommand, RESTORE_OPTIONS).action(async (id, options) => {
-    exitCode = await runRestore(id, readSettings(options, surroundings.env, configFile(options, surroundings), RESTORE_OPTIONS), surroundings);
+    exitCode = await runRestore(id, readSettings(options, surroundings.env, configFile(options, surroundings)), surroundings);
   });
   try {
     await program.parseAsync([...argv], { from: "user" });

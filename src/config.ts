@@ -108,21 +108,16 @@ interface Sourced {
 }
 
 /** Puts flags, variables and the file together, in that order of precedence, and checks the whole. Throws `config-invalid`. */
-export function readSettings(
-  flags: Readonly<Record<string, unknown>>,
-  env: Environment,
-  configFile: string | undefined,
-  options: readonly OptionSpec[] = SWEEP_OPTIONS,
-): Settings {
+export function readSettings(flags: Readonly<Record<string, unknown>>, env: Environment, configFile: string | undefined): Settings {
   const values = new Map<string, Sourced>([
     ...(configFile === undefined ? [] : readConfigFile(configFile)),
-    ...readVariables(env, options),
-    ...readFlags(flags, options),
+    ...readVariables(env, SWEEP_OPTIONS),
+    ...readFlags(flags, SWEEP_OPTIONS),
   ]);
   const parsed = settingsSchema.safeParse(Object.fromEntries(Array.from(values, ([key, { value }]) => [key, value])));
   if (parsed.success) return parsed.data;
   throw new JanitorError("config-invalid", parsed.error.issues.map((issue) => describeIssue(issue, values)).join("\n"), {
-    hint: "See 'pulumi-lock-janitor sweep --help'.",
+    hint: "Every setting is in 'pulumi-lock-janitor sweep --help'.",
   });
 }
 

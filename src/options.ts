@@ -26,18 +26,31 @@ const BACKEND_OPTIONS: readonly OptionSpec[] = [
   { key: "requestTimeout", flags: "--request-timeout <duration>", kind: "text", description: "the longest that one request may take (default 30s)" },
 ];
 
-/** The options of `sweep`. */
-export const SWEEP_OPTIONS: readonly OptionSpec[] = [
-  ...BACKEND_OPTIONS,
-  { key: "delete", flags: "--delete", kind: "switch", value: true, description: "remove the stale locks; without it nothing is written (dry run)" },
+/** Where the owners are looked for. */
+const CLUSTER_OPTIONS: readonly OptionSpec[] = [
   {
-    key: "exclusive",
-    flags: "--exclusive",
-    kind: "switch",
-    value: true,
-    description: "you state: every writer that matches an owner pattern runs in the clusters configured here; --delete wants it",
+    key: "kubeconfig",
+    flags: "--kubeconfig <file>",
+    kind: "text",
+    description: "the kubeconfig (default KUBECONFIG, the pod's service account, or ~/.kube/config)",
   },
-  { key: "yes", flags: "--yes", kind: "switch", value: true, flagOnly: true, description: "do not ask on a terminal before removing" },
+  {
+    key: "contexts",
+    flags: "--context <name>",
+    kind: "list",
+    description: "a context of the kubeconfig; several are several clusters, in all of which an owner must be gone",
+  },
+  { key: "namespaces", flags: "--namespace <name>", kind: "list", description: "ask for pods of these namespaces only; repeatable" },
+  {
+    key: "podsFrom",
+    flags: "--pods-from <file>",
+    kind: "text",
+    description: "use the output of 'kubectl get pods,stacks.pulumi.com,nodes -A -o json' in place of a cluster",
+  },
+];
+
+/** Whose locks are looked at. */
+const OWNER_OPTIONS: readonly OptionSpec[] = [
   {
     key: "owners",
     flags: "--owner <glob[=container]>",
@@ -51,6 +64,28 @@ export const SWEEP_OPTIONS: readonly OptionSpec[] = [
     value: false,
     description: "leave out the patterns for the Pulumi Kubernetes Operator's pods",
   },
+];
+
+const OUTPUT_OPTION: OptionSpec = {
+  key: "outputs",
+  flags: "--output <format[=file]>",
+  kind: "list",
+  description: "table (default) or json, to a file if one is given; repeatable",
+};
+
+/** The options of `sweep`. */
+export const SWEEP_OPTIONS: readonly OptionSpec[] = [
+  ...BACKEND_OPTIONS,
+  { key: "delete", flags: "--delete", kind: "switch", value: true, description: "remove the stale locks; without it nothing is written (dry run)" },
+  {
+    key: "exclusive",
+    flags: "--exclusive",
+    kind: "switch",
+    value: true,
+    description: "you state: every writer that matches an owner pattern runs in the clusters configured here; --delete wants it",
+  },
+  { key: "yes", flags: "--yes", kind: "switch", value: true, flagOnly: true, description: "do not ask on a terminal before removing" },
+  ...OWNER_OPTIONS,
   {
     key: "requireStack",
     flags: "--require-stack <yes|no>",
@@ -78,25 +113,7 @@ export const SWEEP_OPTIONS: readonly OptionSpec[] = [
     kind: "list",
     description: "vouch that nothing runs on nodes that are not Ready; repeatable",
   },
-  {
-    key: "kubeconfig",
-    flags: "--kubeconfig <file>",
-    kind: "text",
-    description: "the kubeconfig (default KUBECONFIG, ~/.kube/config, or the pod's service account)",
-  },
-  {
-    key: "contexts",
-    flags: "--context <name>",
-    kind: "list",
-    description: "a context of the kubeconfig; several are several clusters, in all of which an owner must be gone",
-  },
-  { key: "namespaces", flags: "--namespace <name>", kind: "list", description: "ask for pods of these namespaces only; repeatable" },
-  {
-    key: "podsFrom",
-    flags: "--pods-from <file>",
-    kind: "text",
-    description: "use the output of 'kubectl get pods,stacks.pulumi.com,nodes -A -o json' in place of a cluster",
-  },
+  ...CLUSTER_OPTIONS,
   {
     key: "podsTakenAt",
     flags: "--pods-taken-at <time>",
@@ -104,7 +121,7 @@ export const SWEEP_OPTIONS: readonly OptionSpec[] = [
     flagOnly: true,
     description: "you state when kubectl began to write that file (RFC 3339)",
   },
-  { key: "outputs", flags: "--output <format[=file]>", kind: "list", description: "table (default) or json, to a file if one is given; repeatable" },
+  OUTPUT_OPTION,
   {
     key: "failOn",
     flags: "--fail-on <verdicts>",
@@ -115,6 +132,9 @@ export const SWEEP_OPTIONS: readonly OptionSpec[] = [
   { key: "verbose", flags: "--verbose", kind: "switch", value: true, description: "show every rule that was tried" },
   { key: "quiet", flags: "--quiet", kind: "switch", value: true, description: "no progress and no notes on stderr" },
 ];
+
+/** The options of `check`. */
+export const CHECK_OPTIONS: readonly OptionSpec[] = [...BACKEND_OPTIONS, ...OWNER_OPTIONS, ...CLUSTER_OPTIONS, OUTPUT_OPTION];
 
 /** The options of `restore`. */
 export const RESTORE_OPTIONS: readonly OptionSpec[] = [

@@ -10,7 +10,7 @@ import { fromMilliseconds, MILLISECOND } from "./core/time.ts";
 import { JanitorError } from "./errors.ts";
 import { openAuditLog } from "./output/open-audit-log.ts";
 import { findRemoval, restoreLock } from "./restore.ts";
-import type { Surroundings } from "./run-sweep.ts";
+import type { Surroundings } from "./surroundings.ts";
 import { VERSION } from "./version.ts";
 
 /** Runs `restore` for one record and gives the exit code. Throws a `JanitorError` for what is refused. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 
 import { settingsSchema } from "./config.ts";
+import { checkReport } from "./core/check-report.ts";
 import { auditRecord } from "./core/record.ts";
 import { sweepReport } from "./core/report.ts";
 
@@ -9,6 +10,7 @@ export function composeSchemas(): ReadonlyMap<string, object> {
   return new Map<string, object>([
     ["config.schema.json", z.toJSONSchema(settingsSchema, { io: "input" })],
     ["report.schema.json", z.toJSONSchema(sweepReport)],
+    ["check.schema.json", z.toJSONSchema(checkReport)],
     ["record.schema.json", z.toJSONSchema(auditRecord)],
   ]);
 }

@@ -1,4 +1,4 @@
-import type { Backend, Deletion, LockEntry, LockRead, RecordStore } from "../src/backends/backend.ts";
+import type { Backend, Deletion, LockEntry, LockRead, RecordStore, WriteCheck } from "../src/backends/backend.ts";
 import type { BackendIdentity } from "../src/core/backend-identity.ts";
 import { parseLockBody } from "../src/core/lock.ts";
 import type { EpochNanoseconds, Nanoseconds } from "../src/core/time.ts";
@@ -13,6 +13,7 @@ interface Stored {
 export class MemoryBackend implements Backend {
   readonly identity: BackendIdentity;
   readonly concurrency = 4;
+  readonly credential = "nobody";
   readonly objects = new Map<string, Stored>();
   readonly recordObjects = new Map<string, Uint8Array>();
   /** Every call in order, as "delete .pulumi/locks/…". */
@@ -75,6 +76,10 @@ export class MemoryBackend implements Backend {
     if (this.objects.has(key)) return Promise.resolve("exists");
     this.put(key, body, 0n);
     return Promise.resolve("created");
+  }
+
+  checkWrites(): Promise<readonly WriteCheck[]> {
+    return Promise.resolve([]);
   }
 
   clockOffset(): Nanoseconds | undefined {

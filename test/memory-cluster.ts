@@ -38,6 +38,14 @@ export class MemoryCluster implements ClusterSource {
     return Promise.resolve(this.pods.filter(({ name }) => name === hostname));
   }
 
+  whoAmI(): Promise<string | undefined> {
+    return Promise.resolve(undefined);
+  }
+
+  listHostnames(): Promise<readonly string[]> {
+    return Promise.resolve(this.pods.map(({ name }) => name));
+  }
+
   close(): Promise<void> {
     return Promise.resolve();
   }

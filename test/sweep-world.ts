@@ -93,7 +93,7 @@ export function onlyLock(report: SweepReport): ReportedLock {
   return lock;
 }
 
-export function aLockBody(hostname: string, pid: number, lockedAt: EpochNanoseconds): string {
+function aLockBody(hostname: string, pid: number, lockedAt: EpochNanoseconds): string {
   const timestamp = new Date(Number(lockedAt / 1_000_000n)).toISOString();
   return JSON.stringify({ pid, username: "pulumi", hostname, timestamp });
 }

@@ -1,5 +1,8 @@
+import { randomUUID } from "node:crypto";
+
 import {
   ContainerClient,
+  type BlockBlobClient,
   StorageSharedKeyCredential,
   type BlobItem,
   type ContainerListBlobFlatSegmentResponse,
@@ -13,7 +16,7 @@ import { fromMilliseconds, type Nanoseconds } from "../core/time.ts";
 import { JanitorError } from "../errors.ts";
 import { isTransient, readFailure, wrapAzureError, type Action } from "./azblob-errors.ts";
 import { readAzblobSettings, type AzblobCredential, type AzblobSettings } from "./azblob-settings.ts";
-import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead } from "./backend.ts";
+import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead, type WriteCheck } from "./backend.ts";
 
 /** Tries of a read; a delete is sent once, and once more on purpose. */
 const READ_TRIES = 3;
@@ -44,16 +47,18 @@ interface AzblobParts {
 class AzblobBackend implements Backend {
   readonly identity: BackendIdentity;
   readonly concurrency = 16;
+  readonly credential: string;
   readonly #name: string;
   readonly #prefix: string;
   readonly #parts: AzblobParts;
   #clockOffset: Nanoseconds | undefined;
 
-  constructor({ account, container, prefix }: AzblobSettings, parts: AzblobParts) {
+  constructor({ account, container, prefix, credential }: AzblobSettings, parts: AzblobParts) {
     this.identity = { scheme: "azblob", account, container, prefix };
     this.#name = formatIdentity(this.identity);
     this.#prefix = prefix;
     this.#parts = parts;
+    this.credential = describeCredential(credential);
   }
 
   readonly records: Backend["records"] = {
@@ -108,6 +113,33 @@ class AzblobBackend implements Backend {
 
   async createLock(key: string, body: Uint8Array): Promise<"created" | "exists"> {
     return await this.#create(key, body, "put a lock back");
+  }
+
+  /** A conditional write that cannot come true is refused for its condition where it would be allowed, and for its right where not. */
+  async checkWrites(): Promise<readonly WriteCheck[]> {
+    const name = `check-${randomUUID()}.json`;
+    const blob = (folder: string): BlockBlobClient => this.#parts.deleting.getBlockBlobClient(this.#prefix + folder + name);
+    const conditions = { ifMatch: '"0x0"' };
+    return [
+      await this.#check("remove locks", "remove a lock", () => blob(LOCKS_FOLDER).delete({ conditions, abortSignal: this.#timeout() })),
+      await this.#check("write records", "write a record", () => blob(RECORDS_FOLDER).upload("", 0, { conditions, abortSignal: this.#timeout() })),
+    ];
+  }
+
+  async #check(action: WriteCheck["action"], tried: Action, attempt: () => Promise<unknown>): Promise<WriteCheck> {
+    try {
+      await attempt();
+      return { action, kind: "unknown", note: "the service did not mind an impossible condition" };
+    } catch (error) {
+      const { status } = readFailure(error);
+      if (status === 404 || status === 412) return { action, kind: "allowed", note: "a request that could not come true was refused for its condition only" };
+      const wrapped = wrapAzureError(error, this.#name, tried);
+      return {
+        action,
+        kind: wrapped.code === "backend-denied" ? "denied" : "unknown",
+        note: `${wrapped.message}${wrapped.hint === undefined ? "" : `. ${wrapped.hint}`}`,
+      };
+    }
   }
 
   clockOffset(): Nanoseconds | undefined {
@@ -257,6 +289,21 @@ function openByConnectionString(
     throw new JanitorError("backend-url-invalid", "the connection string in AZURE_STORAGE_CONNECTION_STRING cannot be read", {
       cause: error instanceof Error ? error.name : undefined,
     });
+  }
+}
+
+function describeCredential(credential: AzblobCredential): string {
+  switch (credential.kind) {
+    case "shared-key":
+      return `the key of account ${credential.account}`;
+    case "sas": {
+      const parameters = new URLSearchParams(credential.token);
+      return `a SAS token (permissions ${parameters.get("sp") ?? "unknown"}, expires ${parameters.get("se") ?? "unknown"})`;
+    }
+    case "connection-string":
+      return "a connection string";
+    case "identity":
+      return "an identity (service principal, workload identity, managed identity or az login)";
   }
 }
 

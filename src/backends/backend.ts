@@ -39,6 +39,8 @@ export interface Backend {
   /** How many requests may be under way at once. */
   readonly concurrency: number;
   readonly records: RecordStore;
+  /** As whom requests are sent, for a person: never a secret. */
+  readonly credential: string;
   /** Every object below `.pulumi/locks/`, page by page, but folder markers (and `.attrs` of the `file` backend). */
   listLocks(signal: AbortSignal): AsyncIterable<readonly LockEntry[]>;
   /** Reads one lock, at most `MAX_LOCK_BYTES` of it. A refusal to read it is content of kind `unread`. */
@@ -47,11 +49,20 @@ export interface Backend {
   deleteLock(key: string, version: string): Promise<Deletion>;
   /** Puts a lock back, only if nothing is there. */
   createLock(key: string, body: Uint8Array): Promise<"created" | "exists">;
+  /** Tries whether locks may be removed and records written, without doing either. */
+  checkWrites(): Promise<readonly WriteCheck[]>;
   /** The store's clock less the janitor's, from the latest response; undefined where the store tells no time. */
   clockOffset(): Nanoseconds | undefined;
   /** Ends what a crashed run left half done: a lock aside whose very version has an intent is removed, any other is put back. */
   recover?(hasIntent: (key: string, version: string) => boolean): Promise<readonly Recovered[]>;
   close(): Promise<void>;
+}
+
+/** Whether something that writes would be allowed. `unknown`: it cannot be told without doing it. */
+export interface WriteCheck {
+  readonly action: "remove locks" | "write records";
+  readonly kind: "allowed" | "denied" | "unknown";
+  readonly note: string;
 }
 
 /** The audit log inside a backend: `.pulumi-lock-janitor/audit/` beside `.pulumi`, one object per event, created only if absent. */

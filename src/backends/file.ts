@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
-import type { BigIntStats } from "node:fs";
-import { link, lstat, mkdir, readdir, rename, rm, rmdir, unlink } from "node:fs/promises";
-import { homedir } from "node:os";
+import { constants, type BigIntStats } from "node:fs";
+import { access, link, lstat, mkdir, readdir, rename, rm, rmdir, unlink } from "node:fs/promises";
+import { homedir, userInfo } from "node:os";
 import { dirname, join } from "node:path";
 
 import { formatIdentity, type BackendIdentity } from "../core/backend-identity.ts";
@@ -17,6 +17,7 @@ import {
   type LockRead,
   type Recovered,
   type RecordStore,
+  type WriteCheck,
 } from "./backend.ts";
 import { readFileSettings } from "./file-settings.ts";
 import {
@@ -71,6 +72,8 @@ export async function openFile({ url, now }: BackendOptions): Promise<Backend> {
   return {
     identity,
     concurrency: 32,
+    credential: `the user ${userInfo().username}`,
+    checkWrites: async () => [await checkFolder("remove locks", join(root, LOCKS_FOLDER)), await checkFolder("write records", join(root, RECORDS_FOLDER))],
     records: openRecords(root, guard),
     listLocks: () => folder.listLocks(guard),
     readLock: async (key) => {
@@ -232,6 +235,19 @@ function openRecords(root: string, guard: Guard): RecordStore {
         return read?.kind === "file" ? read.bytes : undefined;
       }),
   };
+}
+
+/** Whether a folder, or the nearest one above it that is there, may be written in. */
+async function checkFolder(action: WriteCheck["action"], folder: string): Promise<WriteCheck> {
+  for (let path = folder; ; path = dirname(path)) {
+    try {
+      await access(path, constants.W_OK | constants.X_OK);
+      return { action, kind: "allowed", note: `${path} may be written in` };
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT" || path === dirname(path))
+        return { action, kind: "denied", note: `${path} may not be written in (${systemCode(error) ?? "unknown"})` };
+    }
+  }
 }
 
 function contentOf(read: FileRead): LockContent {

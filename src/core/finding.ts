@@ -131,7 +131,7 @@ const judgeProcessGone: Rule = (suspect) => {
 };
 
 /** The containers of a pod that may run pulumi: those the patterns name and every ephemeral one, or all where a pattern names none that is there. */
-export function relevantContainers(pod: Pod, patterns: readonly OwnerPattern[]): readonly Container[] {
+function relevantContainers(pod: Pod, patterns: readonly OwnerPattern[]): readonly Container[] {
   const named = patterns.map(({ container }) => container);
   if (named.some((name) => name === undefined || !pod.containers.some((container) => container.name === name))) return pod.containers;
   return pod.containers.filter(({ name, kind }) => kind === "ephemeral" || named.includes(name));

@@ -42,7 +42,6 @@ const action = z.enum(["keep", "would-delete", "deleted", "deleted-unconfirmed",
 export type Action = z.infer<typeof action>;
 
 const problem = z.object({ code: z.string(), message: z.string() });
-export type Problem = z.infer<typeof problem>;
 
 export const reportedLock = z.object({
   backend: backendIdentity,

@@ -19,7 +19,7 @@ export interface ApiClientOptions {
   readonly now: () => number;
 }
 
-/** Reads of one cluster's API. Nothing is sent, not even the client loaded, before the first. */
+/** Reads, and reviews that are not kept, of one cluster's API. Nothing is sent, not even the client loaded, before the first. */
 export class ApiClient {
   readonly #options: ApiClientOptions;
   #connection: Promise<Connection> | undefined;
@@ -36,20 +36,43 @@ export class ApiClient {
 
   /** Sends one GET. Throws only where the cluster is not configured, and when the signal aborts. */
   async get(path: string, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ApiAnswer> {
+    return await this.#send("GET", path, query, undefined, signal);
+  }
+
+  /** Sends one POST of a review, which the API server answers and does not keep. Throws as `get` does. */
+  async post(path: string, review: object, signal: AbortSignal): Promise<ApiAnswer> {
+    return await this.#send("POST", path, {}, JSON.stringify(review), signal);
+  }
+
+  async #send(
+    method: "GET" | "POST",
+    path: string,
+    query: Readonly<Record<string, string>>,
+    sent: string | undefined,
+    signal: AbortSignal,
+  ): Promise<ApiAnswer> {
     const { access, env, requestTimeout, now } = this.#options;
     this.#connection ??= connect(access, env);
     const { server, authorize, dispatcher } = await this.#connection;
     const url = `${server}${path}?${new URLSearchParams(query).toString()}`;
     try {
-      const headers = { accept: "application/json", ...(await authorize()) };
+      const headers = { accept: "application/json", ...(sent === undefined ? {} : { "content-type": "application/json" }), ...(await authorize()) };
       const sentAt = now();
       const {
         statusCode,
         headers: answered,
         body,
-      } = await request(url, { method: "GET", headers, dispatcher, headersTimeout: requestTimeout, bodyTimeout: requestTimeout, signal });
+      } = await request(url, {
+        method,
+        ...(sent === undefined ? {} : { body: sent }),
+        headers,
+        dispatcher,
+        headersTimeout: requestTimeout,
+        bodyTimeout: requestTimeout,
+        signal,
+      });
       this.#readClock(answered["date"], sentAt, now());
-      if (statusCode === 200) return { kind: "ok", body: await body.json() };
+      if (statusCode === 200 || statusCode === 201) return { kind: "ok", body: await body.json() };
       return { kind: "refused", status: statusCode, reason: readReason(await body.text()) };
     } catch (error) {
       signal.throwIfAborted();

@@ -12,5 +12,9 @@ export interface ClusterSource {
   observe(hostnames: ReadonlySet<string>, signal: AbortSignal): Promise<ClusterObservation>;
   /** A cheap look at the pods that are called like the hostname. It may only ever conclude that a lock is held; empty when there are none or they could not be seen. */
   findNamesakes(hostname: string, signal: AbortSignal): Promise<readonly Pod[]>;
+  /** As whom requests are sent, for `check`; undefined where it cannot be told. */
+  whoAmI(signal: AbortSignal): Promise<string | undefined>;
+  /** The hostnames of all pods that may be seen, for `check`. */
+  listHostnames(signal: AbortSignal): Promise<readonly string[]>;
   close(): Promise<void>;
 }

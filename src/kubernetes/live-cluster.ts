@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 import type { ClusterObservation, Node, NodeList, Pod, PodList, StackList, StackResource } from "../core/cluster.ts";
-import { mayHaveHostname } from "../core/hostname.ts";
+import { mayHaveHostname, podHostname } from "../core/hostname.ts";
 import { quoteUntrusted } from "../core/text.ts";
 import type { ApiClient } from "./api-client.ts";
 import type { ClusterSource } from "./cluster-source.ts";
@@ -30,6 +30,7 @@ const PAGE_SIZE = 500;
 const POD_NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 
 const podName = z.object({ metadata: z.object({ namespace: z.string(), name: z.string() }) });
+const selfReview = z.object({ status: z.object({ userInfo: z.object({ username: z.string() }) }) });
 const uidObject = z.object({ metadata: z.object({ uid: z.string() }) });
 
 /** A cluster behind its API server. Only reads are sent. */
@@ -125,6 +126,24 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
       // What could not be seen here is asked for again, in the whole list, which then tells what is missing.
       for (const resource of podPaths) await listObjects(client, resource, { fieldSelector: `metadata.name=${hostname}` }, visit, signal);
       return pods;
+    },
+    whoAmI: async (signal) => {
+      const answer = await client.post(
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" },
+        signal,
+      );
+      const parsed = answer.kind === "ok" ? selfReview.safeParse(answer.body) : undefined;
+      return parsed?.success === true ? parsed.data.status.userInfo.username : undefined;
+    },
+    listHostnames: async (signal) => {
+      const hostnames: string[] = [];
+      const visit = {
+        onStart: () => undefined,
+        onItem: (item: unknown) => hostnames.push(...[podHostname(readPod(item))].filter((hostname) => hostname !== undefined)),
+      };
+      for (const resource of podPaths) await listObjects(client, resource, query, visit, signal);
+      return hostnames;
     },
     close: () => client.close(),
   };

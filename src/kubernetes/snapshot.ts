@@ -4,7 +4,7 @@ import { basename } from "node:path";
 import { z } from "zod";
 
 import type { ClusterObservation, Node, Pod, StackResource } from "../core/cluster.ts";
-import { mayHaveHostname } from "../core/hostname.ts";
+import { mayHaveHostname, podHostname } from "../core/hostname.ts";
 import { parseTimestamp, type EpochNanoseconds } from "../core/time.ts";
 import { describeError, JanitorError } from "../errors.ts";
 import type { ClusterSource } from "./cluster-source.ts";
@@ -49,6 +49,8 @@ export async function openSnapshot({ path, takenAt }: { readonly path: string; r
             : { kind: "unlisted", problem: `the file holds no Stacks; write it with '${KUBECTL}', or use --require-stack=no` },
       }),
     findNamesakes: () => Promise.resolve([]),
+    whoAmI: () => Promise.resolve(undefined),
+    listHostnames: () => Promise.resolve(read.pods.flatMap((pod) => podHostname(pod) ?? [])),
     close: () => Promise.resolve(),
   };
 }

@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { BlobServiceClient, type ContainerClient } from "@azure/storage-blob";
 
 /** Azurite's only account; its key is in Microsoft's documentation (https://learn.microsoft.com/azure/storage/common/storage-connect-azurite). */
-export const AZURITE_ACCOUNT = "devstoreaccount1";
+const AZURITE_ACCOUNT = "devstoreaccount1";
 export const AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
 /** A running Azurite, Microsoft's emulator of Blob storage, in memory and on a free port. */

@@ -259,6 +259,19 @@ export function describeBackendContract({ name, start, severalPages, folderMarke
       });
     });
 
+    describe("the preflight", () => {
+      it("P4: tells that locks may be removed and records written, and does neither", async () => {
+        await store.put(KEY, aLock());
+        expect(await backend.checkWrites()).toMatchObject([
+          { action: "remove locks", kind: "allowed" },
+          { action: "write records", kind: "allowed" },
+        ]);
+        expect([await listKeys(), await backend.records.list(never)]).toEqual([[KEY], []]);
+        expect(backend.credential).not.toBe("");
+        for (const secret of store.secrets) expect(backend.credential).not.toContain(secret);
+      });
+    });
+
     if (withoutNetwork !== undefined) return;
 
     describe("when it goes wrong", () => {
@@ -285,6 +298,14 @@ export function describeBackendContract({ name, start, severalPages, folderMarke
         await expectError(backend.records.create("1.intent.json", Buffer.from("x")), "backend-denied");
         faults().heal();
         expect(await store.get(KEY)).toBeDefined();
+      });
+
+      it.each([
+        ["delete", "denied", "allowed"],
+        ["write", "allowed", "denied"],
+      ] as const)("the preflight tells a denied %s", async (what, removing, recording) => {
+        faults().deny(what);
+        expect((await backend.checkWrites()).map(({ kind }) => kind)).toEqual([removing, recording]);
       });
 
       it("a server that never answers ends within the request's time", async () => {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
+import { checkReport } from "../../src/core/check-report.ts";
 import { sweepReport, type SweepReport } from "../../src/core/report.ts";
 import { runCommand, type CommandResult } from "./command.ts";
 import { Workspace } from "./snapshot-files.ts";
@@ -246,6 +247,39 @@ describe("exit codes and outputs", () => {
     workspace.addLock("x", { body: JSON.stringify({ pid: 1, username: "\u001b[2J", hostname: "a\u202eb\nc", timestamp: workspace.ago(60) }) });
     const { stdout } = await sweep();
     expect(stdout).toContain("\\u{1b}[2J@a\\u{202e}b\\u{a}c");
+  });
+});
+
+describe("check", () => {
+  const check = async (...words: readonly string[]): Promise<CommandResult> =>
+    await runCommand(["check", "--backend", workspace.backend, "--pods-from", workspace.snapshot, ...words]);
+
+  it("P4: tells rights, proofs and which patterns match living pods, and writes nothing", async () => {
+    workspace.addLock("shop-workspace-0");
+    workspace.addPod("shop-workspace-0");
+    workspace.addStack("shop", "organization/shop/prod");
+    const before = photograph();
+    const { exitCode, stdout } = await check();
+    expect(exitCode).toBe(0);
+    for (const line of [
+      /ok +list locks +1 found/,
+      /ok +read locks/,
+      /ok +remove locks/,
+      /ok +write records/,
+      /ok +list nodes +1 seen/,
+      /ok +proof pod-not-found/,
+      /ok +--owner \*-workspace-0 +matches 1 pod/,
+      /Everything/,
+    ])
+      expect(stdout).toMatch(line);
+    expect(photograph()).toEqual(before);
+  });
+
+  it("names what is missing, and fails", async () => {
+    rmSync(workspace.path(), { recursive: true });
+    const { exitCode, stdout } = await check("--output", "json");
+    const report = checkReport.parse(JSON.parse(stdout));
+    expect({ exitCode, denied: report.items.filter(({ status }) => status === "denied").map(({ name }) => name) }).toEqual({ exitCode: 1, denied: ["open"] });
   });
 });
 

@@ -133,7 +133,7 @@ export const SETTINGS: RuleSettings = {
   ignoredNodes: { all: false, names: [] },
 };
 
-export const BACKEND: BackendIdentity = { scheme: "azblob", account: "acme", container: "state", prefix: "" };
+const BACKEND: BackendIdentity = { scheme: "azblob", account: "acme", container: "state", prefix: "" };
 
 export interface CaseWords extends Omit<Partial<Circumstances>, "settings" | "clusters"> {
   readonly clusters?: Circumstances["clusters"];

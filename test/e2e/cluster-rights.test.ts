@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
+import { checkReport } from "../../src/core/check-report.ts";
 import { sweepReport, type SweepReport } from "../../src/core/report.ts";
 import { ApiClient } from "../../src/kubernetes/api-client.ts";
 import type { ClusterSource } from "../../src/kubernetes/cluster-source.ts";
@@ -197,6 +198,21 @@ describe("a sweep with these rights", () => {
         { option: "--owner", value: "iac-runner-*" },
       ]),
     );
+  });
+});
+
+describe("check tells which rights are missing", () => {
+  it.each<[User, readonly string[]]>([
+    ["reader", []],
+    ["lister", ["list nodes", "pod-not-found", "pod-ended", "pod-recreated", "container-restarted"]],
+    ["nobody", ["list pods", "list nodes", "pod-not-found", "pod-ended", "pod-recreated", "container-restarted"]],
+  ])("%s lacks %j", async (user, missing) => {
+    const state = mkdtempSync(join(folder, "check-"));
+    const { stdout, stderr } = await runCommand(["check", "--backend", `file://${state}`, "--kubeconfig", plane.writeKubeconfig(user), "--output", "json"]);
+    if (stdout === "") throw new Error(stderr);
+    const { items } = checkReport.parse(JSON.parse(stdout));
+    expect(items.filter(({ status }) => status === "denied").map(({ name }) => name)).toEqual(missing);
+    expect(items.find(({ name }) => name === "user")?.message).toBe(`"${user}"`);
   });
 });
 

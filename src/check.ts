@@ -1,0 +1,126 @@
+import type { Backend } from "./backends/backend.ts";
+import { formatIdentity } from "./core/backend-identity.ts";
+import type { CheckItem, CheckReport } from "./core/check-report.ts";
+import type { ClusterObservation } from "./core/cluster.ts";
+import { matchOwners, type OwnerPattern } from "./core/owner.ts";
+import { escapeUntrusted, joinSome, quoteUntrusted } from "./core/text.ts";
+import { describeError, JanitorError } from "./errors.ts";
+import type { ClusterSource } from "./kubernetes/cluster-source.ts";
+import type { AuditLog } from "./output/audit-log.ts";
+
+/** What is checked. */
+export interface CheckParts {
+  readonly backends: readonly { readonly name: string; readonly backend: Backend | JanitorError; readonly audit?: AuditLog }[];
+  readonly clusters: readonly ClusterSource[];
+  readonly owners: readonly OwnerPattern[];
+  readonly signal: AbortSignal;
+}
+
+/** Tries, without writing anything, what a sweep needs: rights in each backend and cluster, and so which proofs there can be. */
+export async function check({ backends, clusters, owners, signal }: CheckParts): Promise<CheckReport> {
+  const items: CheckItem[] = [];
+  for (const { name, backend, audit } of backends) {
+    if (backend instanceof JanitorError) items.push({ area: "backend", subject: name, name: "open", status: "denied", message: describeWithHint(backend) });
+    else items.push(...(await checkBackend(backend, audit, signal)));
+  }
+  for (const cluster of clusters) items.push(...(await checkCluster(cluster, owners, signal)));
+  return { version: 1, items, exitCode: items.some(({ status }) => status === "denied") ? 1 : 0 };
+}
+
+async function checkBackend(backend: Backend, audit: AuditLog | undefined, signal: AbortSignal): Promise<readonly CheckItem[]> {
+  const subject = formatIdentity(backend.identity);
+  const item = (name: string, status: CheckItem["status"], message: string): CheckItem => ({ area: "backend", subject, name, status, message });
+  const items: CheckItem[] = [item("credential", "ok", backend.credential)];
+  const keys: string[] = [];
+  try {
+    for await (const page of backend.listLocks(signal)) keys.push(...page.map(({ key }) => key));
+    items.push(item("list locks", "ok", `${keys.length} found`));
+  } catch (error) {
+    return [...items, item("list locks", "denied", describeWithHint(error))];
+  }
+  const [key] = keys;
+  if (key === undefined) items.push(item("read locks", "unknown", "there is no lock to try it on"));
+  else items.push(await tryTo("read locks", subject, async () => describeRead(await backend.readLock(key, signal))));
+  for (const { action, kind, note } of await backend.checkWrites()) items.push(item(action, kind === "allowed" ? "ok" : kind, note));
+  if (audit !== undefined)
+    items.push(
+      await tryTo("list records", subject, async () => ({
+        status: "ok",
+        message: `${(await audit.readOpen(signal)).length} without an outcome in ${audit.place}`,
+      })),
+    );
+  const offset = backend.clockOffset();
+  if (offset !== undefined)
+    items.push(
+      item(
+        "clock",
+        offset > 5_000_000_000n || offset < -5_000_000_000n ? "denied" : "ok",
+        `the store's clock is ${Number(offset / 1_000_000n) / 1_000} s ahead of this one`,
+      ),
+    );
+  return items;
+}
+
+function describeRead(read: Awaited<ReturnType<Backend["readLock"]>>): Pick<CheckItem, "status" | "message"> {
+  if (read.kind === "found" && read.content.kind === "unread") return { status: "denied", message: read.content.problem };
+  return { status: "ok", message: "tried on one" };
+}
+
+async function tryTo(name: string, subject: string, attempt: () => Promise<Pick<CheckItem, "status" | "message">>): Promise<CheckItem> {
+  try {
+    return { area: "backend", subject, name, ...(await attempt()) };
+  } catch (error) {
+    return { area: "backend", subject, name, status: "denied", message: describeWithHint(error) };
+  }
+}
+
+async function checkCluster(cluster: ClusterSource, owners: readonly OwnerPattern[], signal: AbortSignal): Promise<readonly CheckItem[]> {
+  const subject = escapeUntrusted(cluster.name);
+  const observed = await cluster.observe(new Set(), signal);
+  const { pods, nodes, stacks, uid } = observed;
+  const user = await cluster.whoAmI(signal);
+  const hostnames = await cluster.listHostnames(signal);
+  const item = (area: CheckItem["area"], name: string, status: CheckItem["status"], message: string): CheckItem => ({ area, subject, name, status, message });
+  return [
+    item("cluster", "user", user === undefined ? "unknown" : "ok", user === undefined ? "the API server does not tell" : quoteUntrusted(user)),
+    item(
+      "cluster",
+      "identity",
+      uid === undefined ? "unknown" : "ok",
+      uid === undefined
+        ? "the namespace kube-system may not be read (verb get), so records do not name the cluster"
+        : `kube-system has the UID ${escapeUntrusted(uid)}`,
+    ),
+    pods.kind === "complete" ? item("cluster", "list pods", "ok", `${pods.total} seen`) : item("cluster", "list pods", "denied", pods.problem),
+    nodes.kind === "listed" ? item("cluster", "list nodes", "ok", `${nodes.nodes.length} seen`) : item("cluster", "list nodes", "denied", nodes.problem),
+    stacks.kind === "listed"
+      ? item("cluster", "list Stacks", "ok", `${stacks.stacks.length} seen`)
+      : item("cluster", "list Stacks", "unknown", `${stacks.problem}; locks of the built-in patterns stay undetermined, unless --require-stack=no`),
+    ...describeProofs(observed).map(([name, available, message]) => item("proof", name, available ? "ok" : "denied", message)),
+    ...owners.map((pattern) => {
+      const matching = hostnames.filter((hostname) => matchOwners(hostname, [pattern]).length > 0);
+      const found =
+        matching.length === 0
+          ? "no pod that lives now"
+          : `${matching.length} ${matching.length === 1 ? "pod" : "pods"} that live now: ${joinSome(matching.map(escapeUntrusted))}`;
+      return item("owners", pattern.glob, matching.length === 0 ? "unknown" : "ok", `matches ${found}`);
+    }),
+  ];
+}
+
+/** Which proofs a sweep could have, with what was seen. */
+function describeProofs({ pods, nodes }: ClusterObservation): readonly (readonly [name: string, available: boolean, message: string])[] {
+  const whole = pods.kind === "complete" && pods.total > 0;
+  const sound = nodes.kind === "listed";
+  const missing = !whole ? "needs a whole list of pods" : sound ? "available" : "needs the list of nodes";
+  return [
+    ["pod-not-found", whole && sound, missing],
+    ["pod-ended", whole && sound, missing],
+    ["pod-recreated", whole && sound, missing],
+    ["container-restarted", whole && sound, missing],
+  ];
+}
+
+function describeWithHint(error: unknown): string {
+  return error instanceof JanitorError && error.hint !== undefined ? `${error.message}. ${error.hint}` : describeError(error);
+}

@@ -1,0 +1,37 @@
+import { writeFile } from "node:fs/promises";
+
+import type { Settings } from "./config.ts";
+import { describeError, JanitorError } from "./errors.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+/** The forms of one report. */
+export interface Renderings {
+  readonly json: object;
+  /** The stream is undefined for a file. */
+  readonly table: (stream: NodeJS.WriteStream | undefined) => string;
+}
+
+/** Writes a report in every form asked for, to stdout or to files. Throws `output-failed` at the end, when a file could not be written. */
+export async function writeOutputs(outputs: Settings["outputs"], { stdout }: Surroundings, { json, table }: Renderings): Promise<void> {
+  const failures: JanitorError[] = [];
+  for (const output of outputs) {
+    const file = "file" in output ? output.file : undefined;
+    const text = output.format === "json" ? `${JSON.stringify(json, undefined, 2)}\n` : table(file === undefined ? stdout : undefined);
+    if (file === undefined) {
+      stdout.write(text);
+      continue;
+    }
+    try {
+      await writeFile(file, text);
+    } catch (error) {
+      failures.push(
+        new JanitorError("output-failed", `the report could not be written to ${file}: ${describeError(error)}`, {
+          cause: error,
+          hint: "What was removed is in the audit log all the same.",
+        }),
+      );
+    }
+  }
+  const [first] = failures;
+  if (first !== undefined) throw first;
+}
