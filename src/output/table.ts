@@ -57,7 +57,8 @@ function renderHead(report: SweepReport, { paint }: TableOptions): string {
   const names = report.backends.map(({ name }) => name);
   const clusters = report.clusters.map(({ name, pods }) => `${escapeUntrusted(name)} (${pods} pods)`);
   const against = clusters.length === 0 ? "" : paint("dim", ` against ${clusters.join(", ")}`);
-  const head = `${paint("bold", report.dryRun ? "Dry run" : "Sweep")} of ${names.join(", ")}${against}`;
+  const title = report.dryRun ? "Dry run" : isPlan(report) ? "Plan" : "Sweep";
+  const head = `${paint("bold", title)} of ${names.join(", ")}${against}`;
   const overrides = report.overrides.map(({ option, value }) => (value === "" ? option : `${option} ${escapeUntrusted(value)}`));
   return overrides.length === 0 ? head : `${head}\n${paint("dim", `on your word: ${overrides.join(", ")}`)}`;
 }
@@ -126,7 +127,14 @@ function renderBlocks(locks: readonly ReportedLock[], { paint, width, verbose }:
     .join("\n");
 }
 
-function renderSummary({ summary, dryRun, exitCode }: SweepReport, { paint }: TableOptions): string {
+/** A report that is shown before the removals it speaks of, so that a person can decide. */
+function isPlan({ dryRun, summary }: SweepReport): boolean {
+  return !dryRun && summary.wouldRemove > 0;
+}
+
+function renderSummary(report: SweepReport, { paint }: TableOptions): string {
+  const { summary, dryRun, exitCode } = report;
+  if (isPlan(report)) return `${summary.locks} ${summary.locks === 1 ? "lock" : "locks"}: ${summary.wouldRemove} would be removed.`;
   const verdicts = (["stale", "held", "foreign", "too-young", "unreadable", "undetermined"] as const)
     .filter((name) => summary[name] > 0)
     .map((name) => paint(VERDICT_STYLES[name], `${summary[name]} ${name}`));
