@@ -35,17 +35,19 @@ export async function removeLock(backend: Backend, audit: AuditLog, lock: Observ
   } catch (error) {
     return { action: "failed", note: `no record could be written, so nothing was removed: ${describeError(error)}` };
   }
-  const removal = await tryDelete(backend, lock);
+  const { unknown, ...removal } = await tryDelete(backend, lock);
+  // What nobody answered may have happened: the next run looks, and completes the record with what it finds.
+  if (unknown) return { ...removal, record: intent.id };
   const note = await writeOutcome(audit, intent, "outcome", removal, remover);
   return { ...removal, ...(note === undefined ? {} : { note }), record: intent.id };
 }
 
-async function tryDelete(backend: Backend, lock: ObservedLock): Promise<Omit<Removal, "record">> {
+async function tryDelete(backend: Backend, lock: ObservedLock): Promise<Omit<Removal, "record"> & { readonly unknown: boolean }> {
   try {
-    return describeDeletion(await backend.deleteLock(lock.key, lock.version));
+    return { ...describeDeletion(await backend.deleteLock(lock.key, lock.version)), unknown: false };
   } catch (error) {
     const hint = error instanceof JanitorError && error.hint !== undefined ? ` ${error.hint}` : "";
-    return { action: "failed", note: `${describeError(error)}${hint}` };
+    return { action: "failed", note: `${describeError(error)}${hint}`, unknown: error instanceof JanitorError && error.code === "backend-unreachable" };
   }
 }
 

@@ -9,7 +9,7 @@ import type { ObservedLock } from "./core/lock.ts";
 import { refuseTooMany } from "./core/plan.ts";
 import type { FailOn, OverrideUsed, SweepReport } from "./core/report.ts";
 import type { EpochNanoseconds } from "./core/time.ts";
-import { JanitorError } from "./errors.ts";
+import { describeError, JanitorError } from "./errors.ts";
 import { judgeLocks, type JudgedLock, type LocksOfBackend } from "./judge-locks.ts";
 import type { ClusterSource } from "./kubernetes/cluster-source.ts";
 import type { AuditLog } from "./output/audit-log.ts";
@@ -296,7 +296,7 @@ class Sweep {
     if (this.#parts.stop.aborted) return new JanitorError("interrupted", `${name}: stopped by a signal`);
     if (this.#parts.deadline.aborted)
       return new JanitorError("interrupted", `${name}: --timeout ran out`, { hint: "Give it more time, or find out what is slow with --verbose." });
-    return new JanitorError("backend-failed", `${name}: could not ${action}`, { cause: error });
+    return new JanitorError("backend-failed", `${name}: could not ${action}: ${describeError(error)}`, { cause: error });
   }
 
   #report(work: readonly Work[]): SweepReport {

@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 
 import type { Settings } from "./config.ts";
+import { formatJson } from "./core/text.ts";
 import { describeError, JanitorError } from "./errors.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -16,7 +17,7 @@ export async function writeOutputs(outputs: Settings["outputs"], { stdout }: Sur
   const failures: JanitorError[] = [];
   for (const output of outputs) {
     const file = "file" in output ? output.file : undefined;
-    const text = output.format === "json" ? `${JSON.stringify(json, undefined, 2)}\n` : table(file === undefined ? stdout : undefined);
+    const text = output.format === "json" ? formatJson(json) : table(file === undefined ? stdout : undefined);
     if (file === undefined) {
       stdout.write(text);
       continue;

@@ -259,6 +259,24 @@ describe("P6: a run that crashed", () => {
     expect(history?.outcome).toMatchObject({ action: outcome, runId: "run-2" });
   });
 
+  it.each([
+    ["the lock is there: it was not removed", false, "keep"],
+    ["the lock is gone: it may have been removed", true, "deleted-unconfirmed"],
+  ])("a delete that nobody answered leaves its record open; then %s", async (_, gone, outcome) => {
+    const world = new SweepWorld();
+    const key = world.addLock("iac-runner-a");
+    world.backend.before = (call) => {
+      if (!call.startsWith("delete")) return;
+      if (gone) world.backend.objects.delete(key);
+      throw new JanitorError("backend-unreachable", "memory: no answer");
+    };
+    expect(onlyLock(await world.sweep())).toMatchObject({ action: "failed", record: expect.any(String) });
+    expect((await world.readRecords())[0]?.outcome).toBeUndefined();
+    world.backend.before = () => undefined;
+    await world.sweep({ rules: { ...RULES, minAge: 24n * HOUR } }, { runId: "run-2" });
+    expect((await world.readRecords())[0]?.outcome).toMatchObject({ action: outcome, runId: "run-2" });
+  });
+
   it("two janitors at once: one removes, the other finds it gone, and the records say so", async () => {
     const world = new SweepWorld();
     for (let number = 0; number < 30; number += 1) world.addLock(`iac-runner-${number}`);

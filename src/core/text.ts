@@ -10,6 +10,16 @@ export function escapeUntrusted(text: string): string {
   return text.replace(UNPRINTABLE, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
 }
 
+/** A document as JSON in which nothing acts on a terminal: what `escapeUntrusted` would escape is written as JSON's own `\\uXXXX`. */
+export function formatJson(document: object): string {
+  const escaped = JSON.stringify(document, undefined, 2).replace(UNPRINTABLE, (character) =>
+    character === "\n"
+      ? character
+      : Array.from({ length: character.length }, (_, unit) => `\\u${character.charCodeAt(unit).toString(16).padStart(4, "0")}`).join(""),
+  );
+  return `${escaped}\n`;
+}
+
 /** Untrusted text for a message: escaped, and cut to a readable length. */
 export function quoteUntrusted(text: string, longest = 120): string {
   const characters = Array.from(text);

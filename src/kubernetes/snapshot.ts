@@ -1,11 +1,11 @@
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { basename } from "node:path";
 
 import { z } from "zod";
 
 import type { ClusterObservation, Node, Pod, StackResource } from "../core/cluster.ts";
 import { mayHaveHostname, podHostname } from "../core/hostname.ts";
-import { parseTimestamp, type EpochNanoseconds } from "../core/time.ts";
+import { formatTimestamp, parseTimestamp, SECOND, type EpochNanoseconds } from "../core/time.ts";
 import { describeError, JanitorError } from "../errors.ts";
 import type { ClusterSource } from "./cluster-source.ts";
 import { readNode, readPod, readStack } from "./read-objects.ts";
@@ -21,6 +21,7 @@ const anyList = z.object({ kind: z.string().regex(/List$/), items: z.array(z.loo
  */
 export async function openSnapshot({ path, takenAt }: { readonly path: string; readonly takenAt?: EpochNanoseconds }): Promise<ClusterSource> {
   const content = await readJson(path);
+  if (takenAt !== undefined) await refuseImpossibleTime(path, takenAt);
   const list = anyList.safeParse(content);
   if (!list.success) throw invalid(path, "it is no list of Kubernetes objects");
   const defaultKind = list.data.kind.replace(/List$/, "");
@@ -53,6 +54,20 @@ export async function openSnapshot({ path, takenAt }: { readonly path: string; r
     listHostnames: () => Promise.resolve(read.pods.flatMap((pod) => podHostname(pod) ?? [])),
     close: () => Promise.resolve(),
   };
+}
+
+/** A file that was last written before the time at which kubectl is said to have begun is an old one. */
+async function refuseImpossibleTime(path: string, takenAt: EpochNanoseconds): Promise<void> {
+  const { mtimeNs } = await stat(path, { bigint: true });
+  // Some file systems keep whole seconds.
+  if (mtimeNs + SECOND >= takenAt) return;
+  throw new JanitorError(
+    "snapshot-invalid",
+    `the snapshot ${path} was written at ${formatTimestamp(mtimeNs)}, before kubectl is said to have begun (${formatTimestamp(takenAt)})`,
+    {
+      hint: "Give --pods-taken-at the time before that very run of kubectl.",
+    },
+  );
 }
 
 interface SnapshotItems {

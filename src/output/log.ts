@@ -39,6 +39,6 @@ function openJsonLog(): Log {
   let logger: Promise<Logger> | undefined;
   return async (level, text, fields = {}) => {
     logger ??= open();
-    (await logger)[level](fields, text);
+    (await logger)[level](fields, text.split("\n").map(escapeUntrusted).join("\n"));
   };
 }

@@ -16,18 +16,19 @@ export interface CommandOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly nodeArguments?: readonly string[];
   readonly cwd?: string;
-  readonly signal?: AbortSignal;
+  /** Sends a signal to the command when told to. */
+  readonly stop?: { readonly when: AbortSignal; readonly signal: NodeJS.Signals };
 }
 
 /** Runs the built command as a child process, without a terminal and without the caller's own configuration. */
-export async function runCommand(words: readonly string[], { env = {}, nodeArguments = [], cwd, signal }: CommandOptions = {}): Promise<CommandResult> {
+export async function runCommand(words: readonly string[], { env = {}, nodeArguments = [], cwd, stop }: CommandOptions = {}): Promise<CommandResult> {
   if (!existsSync(MAIN)) throw new Error("dist/main.js is missing: npm test builds it first");
   const child = spawn(process.execPath, [...nodeArguments, MAIN, ...words], {
     env: { PATH: process.env["PATH"] ?? "", HOME: "/nonexistent", ...env },
     stdio: ["ignore", "pipe", "pipe"],
     ...(cwd === undefined ? {} : { cwd }),
-    ...(signal === undefined ? {} : { signal }),
   });
+  stop?.when.addEventListener("abort", () => child.kill(stop.signal));
   let stdout = "";
   let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => {

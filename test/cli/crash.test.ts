@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import pLimit from "p-limit";
 import { expect, it } from "vitest";
 
+import { sweepReport } from "../../src/core/report.ts";
 import { parseRecord, sortHistories } from "../../src/output/audit-log.ts";
 import { runCommand, type CommandResult } from "./command.ts";
 import { Workspace } from "./snapshot-files.ts";
@@ -71,3 +72,30 @@ it("P6: kill -9 before every step of a removal on file:// leaves the lock, or it
   const limit = pLimit(2);
   await Promise.all(Array.from({ length: steps }, (_, index) => limit(() => crashAt(index + 1))));
 }, 120_000);
+
+it.each(["SIGTERM", "SIGINT"] as const)(
+  "%s in the middle of many removals: those in hand are finished, no other is begun, and the records say so",
+  async (signal) => {
+    const workspace = new Workspace();
+    for (let number = 0; number < 300; number += 1) workspace.addLock(`iac-runner-${number}`);
+    const stop = new AbortController();
+    const audit = workspace.path(".pulumi-lock-janitor/audit");
+    const timer = setInterval(() => {
+      if (existsSync(audit) && readdirSync(audit).some((name) => name.endsWith(".outcome.json"))) stop.abort();
+    }, 1);
+    const { exitCode, stdout } = await runCommand(workspace.sweepWords("--delete", "--exclusive", "--max-deletions", "500", "--output", "json"), {
+      stop: { when: stop.signal, signal },
+    });
+    clearInterval(timer);
+    const report = sweepReport.parse(JSON.parse(stdout));
+    expect(exitCode).toBe(3);
+    expect(report.summary.removed).toBeGreaterThan(0);
+    expect(report.summary.removed).toBeLessThan(300);
+    const histories = readAudit(workspace);
+    expect(histories.map(({ outcome }) => outcome?.action)).toEqual(Array.from({ length: report.summary.removed }, () => "deleted"));
+    expect(listAside(workspace)).toEqual([]);
+    expect(report.locks.filter(({ action, key }) => (action === "deleted") === existsSync(workspace.path(key)))).toEqual([]);
+    workspace.remove();
+  },
+  60_000,
+);

@@ -77,7 +77,7 @@ export class Workspace {
       "--pods-from",
       this.snapshot,
       "--pods-taken-at",
-      new Date().toISOString(),
+      new Date(this.#now).toISOString(),
       "--owner",
       "iac-runner-*",
       "--confirm-delay",

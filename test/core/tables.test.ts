@@ -9,7 +9,7 @@ import { meansStack, parseStackReference, stackFolder } from "../../src/core/key
 import { BUILTIN_OWNERS } from "../../src/core/owner.ts";
 import { refuseTooMany } from "../../src/core/plan.ts";
 import { chooseExitCode } from "../../src/core/report.ts";
-import { escapeUntrusted, joinSome, quoteUntrusted } from "../../src/core/text.ts";
+import { escapeUntrusted, formatJson, joinSome, quoteUntrusted } from "../../src/core/text.ts";
 import { formatDuration, formatTimestamp, parseTimestamp, SECOND } from "../../src/core/time.ts";
 import { aCluster, aNode, aPod, aStack, ownerPattern } from "./builders.ts";
 
@@ -72,6 +72,12 @@ describe("P7: text of strangers", () => {
     ["tag\u{e0041}", "tag\\u{e0041}"],
   ])("%j is shown as %j", (text, shown) => {
     expect(escapeUntrusted(text)).toBe(shown);
+  });
+
+  it("is harmless in JSON too, and the same once it is read", () => {
+    const text = "a\u001b[2J\u202eb\u{e0041}c\n日本";
+    expect(formatJson({ text })).not.toMatch(/[\p{Cf}]/u);
+    expect(JSON.parse(formatJson({ text }))).toEqual({ text });
   });
 
   it("is cut to a length that can be read", () => {

@@ -58,6 +58,15 @@ describe("a file of kubectl's", () => {
     expect((await observe({ kind: "List", items })).source).toEqual({ kind: "snapshot", takenAt: parseTimestamp("2026-03-10T11:58:00Z"), stated: false });
   });
 
+  it("that was written before kubectl is said to have begun is an old one", async () => {
+    writeFileSync(path, JSON.stringify({ kind: "List", items: [pod] }));
+    const soon = BigInt(Date.now() + 60_000) * 1_000_000n;
+    await expect(openSnapshot({ path, takenAt: soon })).rejects.toMatchObject({
+      code: "snapshot-invalid",
+      message: expect.stringContaining("before kubectl is said to have begun"),
+    });
+  });
+
   it("the end of a grace period is no time of the past", async () => {
     const terminating = {
       ...pod,
