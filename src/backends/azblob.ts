@@ -10,7 +10,7 @@ import {
 } from "@azure/storage-blob";
 
 import { formatIdentity, type BackendIdentity } from "../core/backend-identity.ts";
-import { LOCKS_FOLDER } from "../core/key.ts";
+import { escapeKeyFor, LOCKS_FOLDER } from "../core/key.ts";
 import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts";
 import { fromMilliseconds, type Nanoseconds } from "../core/time.ts";
 import { JanitorError } from "../errors.ts";
@@ -56,7 +56,7 @@ class AzblobBackend implements Backend {
   constructor({ account, container, prefix, credential }: AzblobSettings, parts: AzblobParts) {
     this.identity = { scheme: "azblob", account, container, prefix };
     this.#name = formatIdentity(this.identity);
-    this.#prefix = prefix;
+    this.#prefix = escapeKeyFor("azblob", prefix);
     this.#parts = parts;
     this.credential = describeCredential(credential);
   }

@@ -20,6 +20,8 @@ export async function openBackend(options: BackendOptions): Promise<Backend> {
       return await (await import("./file.ts")).openFile(options);
     case "azblob":
       return await (await import("./azblob.ts")).openAzblob(options);
+    case "s3":
+      return await (await import("./s3.ts")).openS3(options);
     case "http":
     case "https":
       throw new JanitorError("backend-unsupported", `${redactUrl(options.url)} is a Pulumi service, which keeps its locks itself`, {

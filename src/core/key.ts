@@ -20,6 +20,20 @@ export function unescapeKey(key: string): string {
   });
 }
 
+/** What gocloud escapes in the keys of each store (`escapeKey` of its drivers); in Postgres nothing. */
+const ESCAPED: Readonly<Record<"azblob" | "s3" | "gs", RegExp>> = {
+  // oxlint-disable-next-line eslint/no-control-regex -- control characters are what is escaped.
+  azblob: /[\u0000-\u001f"#%?\\\u007f]|(?<=\.\.)\//gu,
+  // oxlint-disable-next-line eslint/no-control-regex -- as above.
+  s3: /[\u0000-\u001f]|(?<=\.\.)\//gu,
+  gs: /[\n\r]|(?<=\.\.)\//gu,
+};
+
+/** A prefix as gocloud spells it in a store. Keys that the store lists are spelled so already. */
+export function escapeKeyFor(scheme: keyof typeof ESCAPED, key: string): string {
+  return key.replace(ESCAPED[scheme], (character) => `__0x${(character.codePointAt(0) ?? 0).toString(16)}__`);
+}
+
 /** Reads stack and id from a key relative to the backend's prefix, `.pulumi/locks/…`. No demand is made on the file's name. */
 export function parseLockKey(key: string): LockName {
   const path = unescapeKey(key.startsWith(LOCKS_FOLDER) ? key.slice(LOCKS_FOLDER.length) : key);

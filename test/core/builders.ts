@@ -1,5 +1,15 @@
 import type { BackendIdentity } from "../../src/core/backend-identity.ts";
-import type { ClusterObservation, Container, ContainerState, Node, Pod, StackResource, TerminatedRun } from "../../src/core/cluster.ts";
+import type {
+  ClusterObservation,
+  Container,
+  ContainerState,
+  Node,
+  Pod,
+  Process,
+  ProcessObservation,
+  StackResource,
+  TerminatedRun,
+} from "../../src/core/cluster.ts";
 import { decide, type Circumstances, type RuleSettings } from "../../src/core/decide.ts";
 import type { Judgement } from "../../src/core/judgement.ts";
 import { parseLockBody, type ObservedLock } from "../../src/core/lock.ts";
@@ -69,6 +79,16 @@ export function aRun(startedAt?: string, finishedAt?: string): TerminatedRun {
 
 export function aContainer(state: ContainerState, container: Partial<Container> = {}): Container {
   return { name: "pulumi", kind: "main", state, restartCount: 0, ...container };
+}
+
+/** A process in a container; by default one that any container has, and that no lock is of. */
+export function aProcess(process: Partial<Process> = {}): Process {
+  return { pid: 1, name: "tini", zombie: false, startedAt: at("2026-03-01T00:00:10Z"), innerPids: [], ...process };
+}
+
+/** A whole look into the pod's only container, `pulumi` with the id `c1`: its process 1 and those given. */
+export function aLook(processes: readonly Partial<Process>[] = []): ProcessObservation {
+  return { kind: "looked", containers: [{ container: "pulumi", containerId: "c1", processes: [aProcess(), ...processes.map(aProcess)] }] };
 }
 
 /** A pod on a Ready node; by default it has been running since long before the lock. */

@@ -29,6 +29,8 @@ const PEERS: readonly Peer[] = [
     target: "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
     flags: `${STRIP} -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.276.0`,
   },
+  { name: "versitygw", target: "github.com/versity/versitygw/cmd/versitygw@v1.8.0", flags: STRIP },
+  { name: "fake-gcs-server", target: "github.com/fsouza/fake-gcs-server@v1.56.1", flags: STRIP },
   { name: "pulumi-language-yaml", target: "github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml@v1.25.0", flags: STRIP },
 ];
 

@@ -1,0 +1,378 @@
+import { randomUUID } from "node:crypto";
+import { Agent as HttpAgent } from "node:http";
+import { Agent as HttpsAgent } from "node:https";
+
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+  type S3ClientConfig,
+} from "@aws-sdk/client-s3";
+
+import { formatIdentity, type BackendIdentity } from "../core/backend-identity.ts";
+import { escapeKeyFor, LOCKS_FOLDER } from "../core/key.ts";
+import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts";
+import { fromMilliseconds, type EpochNanoseconds, type Nanoseconds } from "../core/time.ts";
+import { JanitorError } from "../errors.ts";
+import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead, type WriteCheck } from "./backend.ts";
+import { isTransient, readFailure, wrapAwsError, type Action } from "./s3-errors.ts";
+import { readS3Settings, type S3Settings } from "./s3-settings.ts";
+
+const READ_TRIES = 3;
+const RECORD_LIMIT = 16 * 1024 * 1024;
+
+/** For tests that need several pages of few objects. */
+export interface S3Tuning {
+  readonly pageSize?: number;
+}
+
+/** Opens a bucket. No request is sent yet. Throws `backend-url-invalid`. */
+export async function openS3({ url, env, requestTimeout, now }: BackendOptions, { pageSize = 1_000 }: S3Tuning = {}): Promise<Backend> {
+  const settings = readS3Settings(url, env);
+  const config = await composeConfig(settings, env, requestTimeout);
+  const reading = new S3Client({ ...config, maxAttempts: READ_TRIES });
+  // A delete is sent once, and once more on purpose.
+  const deleting = new S3Client({ ...config, maxAttempts: 1 });
+  return new S3Backend(settings, { reading, deleting, pageSize, requestTimeout, now });
+}
+
+interface S3Parts {
+  readonly reading: S3Client;
+  readonly deleting: S3Client;
+  readonly pageSize: number;
+  readonly requestTimeout: number;
+  readonly now: () => number;
+}
+
+class S3Backend implements Backend {
+  readonly identity: BackendIdentity;
+  readonly concurrency = 32;
+  readonly credential: string;
+  readonly #name: string;
+  readonly #bucket: string;
+  readonly #prefix: string;
+  readonly #settings: S3Settings;
+  readonly #parts: S3Parts;
+  /**
+   * AWS enforces If-Match on DELETE (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html). Many other servers ignore conditions, and delete
+   * or overwrite whatever is there (minio/minio#21677), so there an object is compared right before.
+   */
+  readonly #enforcesConditions: boolean;
+  #clockOffset: Nanoseconds | undefined;
+
+  constructor(settings: S3Settings, parts: S3Parts) {
+    const { bucket, prefix, endpoint } = settings;
+    this.identity = { scheme: "s3", bucket, prefix, ...(endpoint === undefined ? {} : { endpoint: endpoint.replace(/^https?:\/\//, "") }) };
+    this.credential = describeCredential(settings);
+    this.#name = formatIdentity(this.identity);
+    this.#bucket = bucket;
+    this.#prefix = escapeKeyFor("s3", prefix);
+    this.#settings = settings;
+    this.#parts = parts;
+    this.#enforcesConditions = endpoint === undefined || /^https?:\/\/([^/]+\.)?amazonaws\.com(\.cn)?(:\d+)?(\/|$)/.test(endpoint);
+    for (const client of [parts.reading, parts.deleting]) this.#watchClock(client);
+  }
+
+  readonly records: Backend["records"] = {
+    place: RECORDS_FOLDER,
+    create: (name, bytes) => this.#create(RECORDS_FOLDER + name, bytes, "write a record"),
+    list: async (signal) => {
+      const names: string[] = [];
+      for await (const page of this.#list(RECORDS_FOLDER, "list the records", signal)) names.push(...page.map(({ key }) => key.slice(RECORDS_FOLDER.length)));
+      return names;
+    },
+    read: async (name, signal) => {
+      const read = await this.#download(RECORDS_FOLDER + name, RECORD_LIMIT, "read a record", signal);
+      return read?.kind === "whole" ? read.bytes : undefined;
+    },
+  };
+
+  listLocks(signal: AbortSignal): AsyncGenerator<readonly LockEntry[]> {
+    return this.#list(LOCKS_FOLDER, "list the locks", signal);
+  }
+
+  async readLock(key: string, signal: AbortSignal): Promise<LockRead> {
+    try {
+      const read = await this.#download(key, MAX_LOCK_BYTES, "read a lock", signal);
+      if (read === undefined) return { kind: "gone" };
+      const content = read.kind === "whole" ? parseLockBody(read.bytes) : describeTooLarge(read.size);
+      return { kind: "found", version: read.etag, content, ...(read.storedAt === undefined ? {} : { storedAt: read.storedAt }) };
+    } catch (error) {
+      if (!(error instanceof JanitorError) || error.code !== "backend-denied") throw error;
+      return { kind: "found", version: "", content: { kind: "unread", problem: `${error.message}. ${error.hint ?? ""}` } };
+    }
+  }
+
+  async deleteLock(key: string, version: string): Promise<Deletion> {
+    const enforced = this.#enforcesConditions;
+    if (!enforced) {
+      const present = await this.#findEtag(key);
+      if (present === undefined) return { kind: "vanished" };
+      if (present !== version) return { kind: "changed" };
+    }
+    const first = await this.#tryDelete(key, version, enforced, true);
+    if (first === "again") return await this.#deleteAgain(key, version, enforced);
+    return first;
+  }
+
+  async createLock(key: string, body: Uint8Array): Promise<"created" | "exists"> {
+    return await this.#create(key, body, "put a lock back");
+  }
+
+  /** A delete on an impossible condition, of an object that is not there: it tells the right, and harms no server that ignores the condition. */
+  async checkWrites(): Promise<readonly WriteCheck[]> {
+    const action = "remove locks";
+    const note = "to try it would write a record";
+    const recording: WriteCheck = { action: "write records", kind: "unknown", note };
+    try {
+      await this.#parts.deleting.send(
+        new DeleteObjectCommand({ Bucket: this.#bucket, Key: `${this.#prefix}${LOCKS_FOLDER}check-${randomUUID()}.json`, IfMatch: '"0"' }),
+        this.#timeout(),
+      );
+      return [{ action, kind: "allowed", note: "tried on an object that is not there" }, recording];
+    } catch (error) {
+      const { status } = readFailure(error);
+      if (status === 404 || status === 412) return [{ action, kind: "allowed", note: "tried on an object that is not there" }, recording];
+      const wrapped = wrapAwsError(error, this.#name, "remove a lock");
+      return [{ action, kind: wrapped.code === "backend-denied" ? "denied" : "unknown", note: `${wrapped.message}. ${wrapped.hint ?? ""}` }, recording];
+    }
+  }
+
+  clockOffset(): Nanoseconds | undefined {
+    return this.#clockOffset;
+  }
+
+  close(): Promise<void> {
+    this.#parts.reading.destroy();
+    this.#parts.deleting.destroy();
+    return Promise.resolve();
+  }
+
+  /** Sends a delete that got no usable answer once more, on the same condition. What is gone now may be gone by the first. */
+  async #deleteAgain(key: string, version: string, enforced: boolean): Promise<Deletion> {
+    const present = await this.#findEtag(key);
+    if (present === undefined) return { kind: "deleted-unconfirmed" };
+    if (present !== version) return { kind: "changed" };
+    const second = await this.#tryDelete(key, version, enforced, true);
+    if (second === "again")
+      throw new JanitorError("backend-unreachable", `${this.#name}: could not remove a lock: the service did not answer twice; it may have been removed`, {
+        hint: "The next run tells.",
+      });
+    return second.kind === "vanished" ? { kind: "deleted-unconfirmed" } : second;
+  }
+
+  async #tryDelete(key: string, version: string, enforced: boolean, conditional: boolean): Promise<Deletion | "again"> {
+    try {
+      // Never a VersionId: in a versioned bucket this puts a delete marker over the current version.
+      await this.#parts.deleting.send(
+        new DeleteObjectCommand({ Bucket: this.#bucket, Key: this.#prefix + key, ...(conditional ? { IfMatch: `"${version}"` } : {}) }),
+        this.#timeout(),
+      );
+      return { kind: "deleted", conditionEnforced: enforced && conditional };
+    } catch (error) {
+      const failure = readFailure(error);
+      if (failure.code === "NoSuchKey" || (failure.status === 404 && failure.code !== "NoSuchBucket")) return { kind: "vanished" };
+      if (failure.status === 412) return (await this.#findEtag(key)) === undefined ? { kind: "vanished" } : { kind: "changed" };
+      // 409 ConditionalRequestConflict: another request was at it; 501: the server knows no condition.
+      if (failure.status === 409) return "again";
+      if (failure.status === 501 && conditional) return await this.#deleteCompared(key, version);
+      if (isTransient(failure)) return "again";
+      throw wrapAwsError(error, this.#name, "remove a lock");
+    }
+  }
+
+  /** Without a condition, right after a comparison: for a server that refuses to take one. */
+  async #deleteCompared(key: string, version: string): Promise<Deletion | "again"> {
+    const present = await this.#findEtag(key);
+    if (present === undefined) return { kind: "vanished" };
+    return present === version ? await this.#tryDelete(key, version, false, false) : { kind: "changed" };
+  }
+
+  async #findEtag(key: string): Promise<string | undefined> {
+    try {
+      const { ETag: etag } = await this.#parts.reading.send(new HeadObjectCommand({ Bucket: this.#bucket, Key: this.#prefix + key }), this.#timeout());
+      return normalizeEtag(etag);
+    } catch (error) {
+      const { status } = readFailure(error);
+      if (status === 404) return undefined;
+      throw wrapAwsError(error, this.#name, "read a lock");
+    }
+  }
+
+  async #create(key: string, bytes: Uint8Array, action: Action): Promise<"created" | "exists"> {
+    const { encryption, kmsKeyId } = this.#settings;
+    // A server that ignores If-None-Match would overwrite.
+    if (!this.#enforcesConditions && (await this.#findEtag(key)) !== undefined) return "exists";
+    try {
+      await this.#parts.reading.send(
+        new PutObjectCommand({
+          Bucket: this.#bucket,
+          Key: this.#prefix + key,
+          Body: bytes,
+          IfNoneMatch: "*",
+          ContentType: "application/json",
+          ...(encryption === undefined ? {} : { ServerSideEncryption: encryption }),
+          ...(kmsKeyId === undefined ? {} : { SSEKMSKeyId: kmsKeyId }),
+        }),
+        this.#timeout(),
+      );
+      return "created";
+    } catch (error) {
+      const { status } = readFailure(error);
+      if (status === 412 || status === 409) return "exists";
+      throw wrapAwsError(error, this.#name, action);
+    }
+  }
+
+  async *#list(folder: string, action: Action, signal: AbortSignal): AsyncGenerator<readonly LockEntry[]> {
+    const seen = new Set<string>();
+    let token: string | undefined;
+    do {
+      const page = await this.#listPage(folder, token, action, signal);
+      yield page.entries;
+      token = page.token;
+      if (page.truncated && (token === undefined || seen.has(token)))
+        throw new JanitorError("backend-listing-broken", `${this.#name}: could not ${action}: the listing was cut short without a way to go on`);
+      if (token !== undefined) seen.add(token);
+    } while (token !== undefined);
+  }
+
+  async #listPage(
+    folder: string,
+    token: string | undefined,
+    action: Action,
+    signal: AbortSignal,
+  ): Promise<{ readonly entries: readonly LockEntry[]; readonly token: string | undefined; readonly truncated: boolean }> {
+    try {
+      const page = await this.#parts.reading.send(
+        // XML cannot hold every character of a key, so keys come encoded.
+        new ListObjectsV2Command({
+          Bucket: this.#bucket,
+          Prefix: this.#prefix + folder,
+          MaxKeys: this.#parts.pageSize,
+          EncodingType: "url",
+          ...(token === undefined ? {} : { ContinuationToken: token }),
+        }),
+        this.#timeout(signal),
+      );
+      const decode = (key: string): string => (page.EncodingType === "url" ? decodeURIComponent(key.replaceAll("+", " ")) : key);
+      const entries = (page.Contents ?? []).flatMap(({ Key: name, LastModified: at }): readonly LockEntry[] => {
+        const key = decode(name ?? "").slice(this.#prefix.length);
+        return key === "" || key.endsWith("/") ? [] : [{ key, ...(at === undefined ? {} : { storedAt: fromMilliseconds(at.getTime()) }) }];
+      });
+      return { entries, token: page.NextContinuationToken, truncated: page.IsTruncated === true };
+    } catch (error) {
+      signal.throwIfAborted();
+      throw wrapAwsError(error, this.#name, action);
+    }
+  }
+
+  async #download(key: string, limit: number, action: Action, signal: AbortSignal): Promise<Downloaded | undefined> {
+    try {
+      const response = await this.#parts.reading.send(new GetObjectCommand({ Bucket: this.#bucket, Key: this.#prefix + key }), this.#timeout(signal));
+      const about = {
+        etag: normalizeEtag(response.ETag),
+        storedAt: response.LastModified === undefined ? undefined : fromMilliseconds(response.LastModified.getTime()),
+      };
+      const size = response.ContentLength ?? 0;
+      if (size > limit) {
+        if (response.Body !== undefined && "destroy" in response.Body && typeof response.Body.destroy === "function") response.Body.destroy();
+        return { kind: "too-large", size, ...about };
+      }
+      return { kind: "whole", bytes: (await response.Body?.transformToByteArray()) ?? new Uint8Array(), ...about };
+    } catch (error) {
+      signal.throwIfAborted();
+      const { code, status } = readFailure(error);
+      if (code === "NoSuchKey" || (status === 404 && code !== "NoSuchBucket")) return undefined;
+      throw wrapAwsError(error, this.#name, action);
+    }
+  }
+
+  #watchClock(client: S3Client): void {
+    client.middlewareStack.add(
+      (next) => async (request) => {
+        const result = await next(request);
+        const response: unknown = result.response;
+        if (typeof response === "object" && response !== null && "headers" in response) this.#readClock(response.headers);
+        return result;
+      },
+      { step: "deserialize", priority: "low", name: "readClock" },
+    );
+  }
+
+  #readClock(headers: unknown): void {
+    const date: unknown = typeof headers === "object" && headers !== null && "date" in headers ? headers.date : undefined;
+    const at = typeof date === "string" ? Date.parse(date) : Number.NaN;
+    if (Number.isNaN(at)) return;
+    // A Date header has whole seconds: a difference of less says nothing.
+    const ahead = at - this.#parts.now();
+    this.#clockOffset = BigInt(Math.trunc(ahead > 0 ? ahead : ahead < -1_000 ? ahead + 1_000 : 0)) * 1_000_000n;
+  }
+
+  #timeout(signal?: AbortSignal): { readonly abortSignal: AbortSignal } {
+    const timeout = AbortSignal.timeout(this.#parts.requestTimeout);
+    return { abortSignal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]) };
+  }
+}
+
+type Downloaded = { readonly etag: string; readonly storedAt: EpochNanoseconds | undefined } & (
+  | { readonly kind: "whole"; readonly bytes: Uint8Array }
+  | { readonly kind: "too-large"; readonly size: number }
+);
+
+async function composeConfig(settings: S3Settings, env: BackendOptions["env"], requestTimeout: number): Promise<S3ClientConfig> {
+  const { endpoint, region, requestChecksums, responseChecksums, pathStyle, https, dualstack, fips, accelerate } = settings;
+  // Node's own support of proxies (https://nodejs.org/api/http.html#built-in-proxy-support); the SDK has none.
+  const agent = { keepAlive: true, maxSockets: 64, proxyEnv: { ...env } };
+  return {
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(region === undefined ? {} : { region }),
+    tls: https,
+    forcePathStyle: pathStyle,
+    useDualstackEndpoint: dualstack,
+    useFipsEndpoint: fips,
+    useAccelerateEndpoint: accelerate,
+    ...(requestChecksums === undefined ? {} : { requestChecksumCalculation: requestChecksums }),
+    ...(responseChecksums === undefined ? {} : { responseChecksumValidation: responseChecksums }),
+    requestHandler: {
+      connectionTimeout: 5_000,
+      requestTimeout,
+      throwOnRequestTimeout: true,
+      httpAgent: new HttpAgent(agent),
+      httpsAgent: new HttpsAgent(agent),
+    },
+    ...(await chooseCredentials(settings, env)),
+  };
+}
+
+/** Credentials of the backend's own environment, of a profile or a role; else the SDK's chain (shared files, IRSA, EKS Pod Identity, instance). */
+async function chooseCredentials(
+  { anonymous, profile, role, region }: S3Settings,
+  env: BackendOptions["env"],
+): Promise<Pick<S3ClientConfig, "credentials" | "signer" | "profile">> {
+  if (anonymous) return { signer: { sign: (request) => Promise.resolve(request) }, credentials: { accessKeyId: "", secretAccessKey: "" } };
+  const [accessKeyId, secretAccessKey, sessionToken] = [env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"], env["AWS_SESSION_TOKEN"]];
+  const keys =
+    accessKeyId !== undefined && secretAccessKey !== undefined
+      ? { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) }
+      : undefined;
+  if (role === undefined) return keys === undefined ? (profile === undefined ? {} : { profile }) : { credentials: keys };
+  const { fromTemporaryCredentials, fromNodeProviderChain } = await import("@aws-sdk/credential-providers");
+  const master = keys ?? fromNodeProviderChain(profile === undefined ? {} : { profile });
+  return {
+    credentials: fromTemporaryCredentials({ masterCredentials: master, params: { RoleArn: role }, clientConfig: region === undefined ? {} : { region } }),
+  };
+}
+
+function describeCredential({ anonymous, role, profile }: S3Settings): string {
+  if (anonymous) return "nobody (anonymous)";
+  if (role !== undefined) return `the role ${role}`;
+  return profile === undefined ? "what AWS's own chain finds (variables, shared files, IRSA, Pod Identity, instance)" : `the profile ${profile}`;
+}
+
+function normalizeEtag(etag: string | undefined): string {
+  return (etag ?? "").replaceAll('"', "");
+}

@@ -1,0 +1,137 @@
+import { randomUUID } from "node:crypto";
+
+import {
+  CreateBucketCommand,
+  DeleteBucketCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+} from "@aws-sdk/client-s3";
+
+import { openS3 } from "../../src/backends/s3.ts";
+import type { ContractedBackend, FaultSwitch, StoreFixture } from "./contract.ts";
+import { FaultProxy, type SeenRequest } from "./fault-proxy.ts";
+
+/** A running server that speaks S3. */
+export interface S3Server {
+  readonly port: number;
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly stop: () => Promise<void>;
+}
+
+const PREFIX = "team/state/";
+
+/** The contract on a server of S3, through a proxy that plays the faults. */
+export function contractS3(name: string, startServer: () => Promise<S3Server>, more: Partial<ContractedBackend> = {}): ContractedBackend {
+  return {
+    name,
+    severalPages: 25,
+    folderMarkers: [".pulumi/locks/", ".pulumi/locks/organization/"],
+    racesUntold: "a server that is not AWS answers 204 to the delete of what is gone",
+    preflight: ["allowed", "unknown"],
+    ...more,
+    start: async () => {
+      const server = await startServer();
+      const proxy = new FaultProxy(`http://127.0.0.1:${server.port}`);
+      await proxy.start();
+      return {
+        stop: async () => {
+          await proxy.stop();
+          await server.stop();
+        },
+        create: () => createStore(server, proxy),
+      };
+    },
+  };
+}
+
+async function createStore({ port, accessKeyId, secretAccessKey }: S3Server, proxy: FaultProxy): Promise<StoreFixture> {
+  proxy.fault = () => undefined;
+  const bucket = `b-${randomUUID()}`;
+  const client = new S3Client({
+    endpoint: `http://127.0.0.1:${port}`,
+    region: "us-east-1",
+    forcePathStyle: true,
+    credentials: { accessKeyId, secretAccessKey },
+    requestChecksumCalculation: "WHEN_REQUIRED",
+  });
+  await client.send(new CreateBucketCommand({ Bucket: bucket }));
+  const put = async (key: string, body: Uint8Array): Promise<void> => void (await client.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: body })));
+  const remove = async (key: string): Promise<void> => void (await client.send(new DeleteObjectCommand({ Bucket: bucket, Key: key })));
+  return {
+    open: () =>
+      openS3(
+        {
+          url: `s3://${bucket}/${PREFIX}?endpoint=127.0.0.1:${proxy.port}&disableSSL=true&s3ForcePathStyle=true&region=us-east-1`,
+          env: { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey },
+          requestTimeout: 2_000,
+          now: () => Date.now(),
+        },
+        { pageSize: 10 },
+      ),
+    put: (key, body) => put(PREFIX + key, body),
+    putOutside: (key, body) => put(`team/statue/${key}`, body),
+    get: async (key) => {
+      try {
+        return await (await client.send(new GetObjectCommand({ Bucket: bucket, Key: PREFIX + key }))).Body?.transformToByteArray();
+      } catch {
+        return undefined;
+      }
+    },
+    remove: (key) => remove(PREFIX + key),
+    destroy: async () => {
+      const { Contents: objects = [] } = await client.send(new ListObjectsV2Command({ Bucket: bucket }));
+      for (const { Key: key = "" } of objects) await remove(key);
+      await client.send(new DeleteBucketCommand({ Bucket: bucket }));
+    },
+    faults: playFaults(proxy),
+    secrets: [secretAccessKey],
+    close: () => Promise.resolve(client.destroy()),
+  };
+}
+
+function kindOf({ method, path }: SeenRequest): "list" | "read" | "delete" | "write" | "other" {
+  if (method === "GET" || method === "HEAD") return path.includes("list-type=2") ? "list" : "read";
+  return method === "DELETE" ? "delete" : method === "PUT" ? "write" : "other";
+}
+
+function playFaults(proxy: FaultProxy): FaultSwitch {
+  const denied = '<?xml version="1.0"?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>';
+  return {
+    deny: (what) => {
+      proxy.fault = (seen) =>
+        kindOf(seen) === what
+          ? { kind: "answer", status: 403, headers: { "content-type": "application/xml" }, body: seen.method === "HEAD" ? "" : denied }
+          : undefined;
+    },
+    hang: () => {
+      proxy.fault = () => ({ kind: "hang" });
+    },
+    cut: () => {
+      proxy.fault = () => ({ kind: "cut", after: false });
+    },
+    loseAnswerOfDelete: () => {
+      let lost = false;
+      proxy.fault = (seen) => {
+        if (kindOf(seen) !== "delete" || lost) return undefined;
+        lost = true;
+        return { kind: "cut", after: true };
+      };
+    },
+    lieAboutListing: () => {
+      proxy.fault = (seen) =>
+        kindOf(seen) === "list"
+          ? {
+              kind: "rewrite",
+              body: (text) => text.replace(/<NextContinuationToken>[^<]*<\/NextContinuationToken>/, "").replace("<IsTruncated>false", "<IsTruncated>true"),
+            }
+          : undefined;
+    },
+    heal: () => {
+      proxy.fault = () => undefined;
+    },
+  };
+}

@@ -1,0 +1,78 @@
+import { startFauxqs } from "fauxqs";
+import { describe, expect, it } from "vitest";
+
+import { wrapAwsError } from "../../src/backends/s3-errors.ts";
+import { readS3Settings } from "../../src/backends/s3-settings.ts";
+import { describeBackendContract } from "./contract.ts";
+import { contractS3, type S3Server } from "./s3-fixture.ts";
+
+/** A server that ignores If-Match on DELETE and deletes, as MinIO does. */
+async function startFaux(): Promise<S3Server> {
+  const server = await startFauxqs({ port: 0, logger: false });
+  return { port: server.port, accessKeyId: "test", secretAccessKey: "a-secret-key", stop: () => server.stop() };
+}
+
+describeBackendContract(contractS3("s3 on a server that ignores If-Match on DELETE (C30)", startFaux));
+
+describe("s3:// URLs as people really write them (C33)", () => {
+  it.each<[string, Readonly<Record<string, string>>, object]>([
+    [
+      "s3://iac/attic?region=no1&awssdk=v2&profile=store&s3ForcePathStyle=true&endpoint=https://s3.lab.example",
+      {},
+      { bucket: "iac", prefix: "attic/", region: "no1", profile: "store", pathStyle: true, endpoint: "https://s3.lab.example" },
+    ],
+    [
+      "s3://iac?endpoint=store.lab.example:9000&s3ForcePathStyle=true",
+      {},
+      { endpoint: "https://store.lab.example:9000", https: true, requestChecksums: "WHEN_REQUIRED" },
+    ],
+    ["s3://iac?endpoint=store.lab.example:9000&disableSSL=true&s3ForcePathStyle=true", {}, { endpoint: "http://store.lab.example:9000", https: false }],
+    ["s3://iac?endpoint=https://s3.lab.example&disableSSL=true", {}, { endpoint: "https://s3.lab.example", https: true }],
+    ["s3://iac?use_path_style=true", {}, { pathStyle: true, https: true }],
+    ["s3://iac?disable_https=true", {}, { https: false }],
+    ["s3://iac?hostname_immutable=true&endpoint=x.example", {}, { pathStyle: true }],
+    ["s3://iac?dualstack=true&fips=1&accelerate=t&anonymous=false", {}, { dualstack: true, fips: true, accelerate: true, anonymous: false }],
+    ["s3://iac?role=arn:aws:iam::1:role/x&rate_limiter_capacity=5", {}, { role: "arn:aws:iam::1:role/x" }],
+    ["s3://iac?ssetype=AES256&kmskeyid=k", {}, { encryption: "AES256", kmsKeyId: "k" }],
+    ["s3://iac?request_checksum_calculation=when_supported&endpoint=x.example", {}, { requestChecksums: "WHEN_SUPPORTED" }],
+    ["s3://iac?endpoint=x.example", { AWS_REQUEST_CHECKSUM_CALCULATION: "when_supported" }, { requestChecksums: "WHEN_SUPPORTED" }],
+    ["s3://iac", { AWS_REGION: "eu-west-1", AWS_PROFILE: "p" }, { region: "eu-west-1", profile: "p" }],
+    ["s3://iac", { AWS_DEFAULT_REGION: "eu-west-2" }, { region: "eu-west-2" }],
+  ])("%s", (url, env, expected) => {
+    expect(readS3Settings(url, env)).toMatchObject(expected);
+  });
+
+  it.each([
+    ["s3://iac?endpoint=https://s3.lab.example&insecure=true", 'no parameter "insecure"'],
+    ["s3://s3.eu-west-1.amazonaws.com/acme-iac", "is the host of a service"],
+    ["s3://minio.lab:9000/acme", "is the host of a service"],
+    ["s3://", "needs a bucket"],
+    ["s3://iac?anonymous=perhaps", "neither true nor false"],
+    ["s3://iac?role=admin", "is no ARN"],
+    ["s3://iac?ssetype=rot13", "ssetype is none of"],
+    ["s3://iac?request_checksum_calculation=never", "neither when_required"],
+    ["s3://iac?rate_limiter_capacity=fast", "is no number"],
+    ["s3://iac?endpoint=ftp://x", "is no address"],
+    ["s3://iac?endpoint=u:p@host", "is no address"],
+  ])("%s is refused", (url, message) => {
+    expect(() => readS3Settings(url, {})).toThrow(expect.objectContaining({ code: "backend-url-invalid", message: expect.stringContaining(message) }));
+  });
+});
+
+describe("what S3 refuses (C32)", () => {
+  const refusal = (status: number, name: string): Error => Object.assign(new Error("text of the service"), { name, $metadata: { httpStatusCode: status } });
+  it.each([
+    ["list the locks", 403, "AccessDenied", "backend-denied", /s3:ListBucket/],
+    ["read a lock", 403, "AccessDenied", "backend-denied", /kms:Decrypt/],
+    ["remove a lock", 403, "AccessDenied", "backend-denied", /s3:DeleteObject/],
+    ["list the locks", 403, "ExpiredToken", "backend-denied", /has expired/],
+    ["list the locks", 404, "NoSuchBucket", "backend-missing", /bucket/],
+    ["list the locks", 301, "PermanentRedirect", "backend-failed", /another region/],
+    ["list the locks", 503, "SlowDown", "backend-failed", /503/],
+  ] as const)("%s: %i %s", (action, status, name, code, text) => {
+    const error = wrapAwsError(refusal(status, name), "s3://iac", action);
+    expect(error.code).toBe(code);
+    expect(`${error.message} ${error.hint ?? ""}`).toMatch(text);
+    expect(error.message).not.toContain("text of the service");
+  });
+});

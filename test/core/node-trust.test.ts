@@ -1,0 +1,77 @@
+import { describe, expect, it } from "vitest";
+
+import type { Node } from "../../src/core/cluster.ts";
+import { findDoubtfulNodes, stateOfNode } from "../../src/core/node-trust.ts";
+import { SECOND } from "../../src/core/time.ts";
+import { aCluster, aNode, aPod, at, NOW } from "./builders.ts";
+
+const LOCKED = at("2026-03-10T10:00:00.5Z");
+const NOBODY = { all: false, names: [] };
+const doubtful = (node: Node, ignored: { all: boolean; names: readonly string[] } = NOBODY): string =>
+  findDoubtfulNodes([node], LOCKED, NOW, 5n * SECOND, ignored)
+    .map(({ why }) => why)
+    .join();
+const { readySince: _, ...withoutTransition } = aNode();
+
+describe("a node on which an absent pod may still run", () => {
+  it.each<[string, Node, RegExp]>([
+    ["silent", aNode({ ready: "Unknown" }), /not Ready \(Unknown\)/],
+    ["says itself that it is not Ready: its runtime hangs, and a force-deleted pod survives there too", aNode({ ready: "False" }), /not Ready \(False\)/],
+    ["silent for weeks", aNode({ ready: "Unknown", readySince: at("2026-02-01T00:00:00Z") }), /not Ready/],
+    ["silent since after the lock", aNode({ ready: "Unknown", readySince: at("2026-03-10T11:30:00Z") }), /not Ready/],
+    ["Ready again for a second", aNode({ readySince: at("2026-03-10T11:59:59Z") }), /10 min 30 s/],
+    ["Ready again for 10 min 29 s", aNode({ readySince: at("2026-03-10T11:49:31Z") }), /10 min 30 s/],
+    ["Ready since the future, so by another clock", aNode({ readySince: at("2026-03-10T12:00:30Z") }), /10 min 30 s/],
+    ["Ready, since when it does not say", withoutTransition, /since when/],
+    ["made in the very second of the lock", aNode({ ready: "Unknown", createdAt: at("2026-03-10T10:00:00Z") }), /not Ready/],
+    ["made after the lock, but by less than the skew", aNode({ ready: "Unknown", createdAt: at("2026-03-10T10:00:05Z") }), /not Ready/],
+    [
+      "created 2 min 1 s before it became Ready: it had been Ready before, perhaps",
+      aNode({ createdAt: at("2026-03-10T09:50:00Z"), readySince: at("2026-03-10T11:52:01Z") }),
+      /10 min 30 s/,
+    ],
+  ])("%s", (_, node, why) => {
+    expect(doubtful(node)).toMatch(why);
+  });
+
+  it.each<[string, Node]>([
+    ["Ready for long", aNode()],
+    ["Ready again for 10 min 30 s", aNode({ readySince: at("2026-03-10T11:49:30Z") })],
+    ["newer than the lock", aNode({ ready: "Unknown", createdAt: at("2026-03-10T10:00:06Z") })],
+    ["off, as a person said with a taint", aNode({ ready: "Unknown", outOfService: true })],
+    ["just joined: older than the lock, and never Ready before", aNode({ createdAt: at("2026-03-10T09:59:00Z"), readySince: at("2026-03-10T10:00:30Z") })],
+  ])("not one that is %s", (_, node) => {
+    expect(doubtful(node)).toBe("");
+  });
+
+  it("not one that a person vouches for, and only that one", () => {
+    const silent = aNode({ name: "node-7", ready: "Unknown" });
+    expect(doubtful(silent, { all: true, names: [] })).toBe("");
+    expect(doubtful(silent, { all: false, names: ["node-7"] })).toBe("");
+    expect(doubtful(silent, { all: false, names: ["node-70", "node", "NODE-7"] })).not.toBe("");
+  });
+
+  it("is named in an order that does not depend on the list's", () => {
+    const nodes = ["c", "a", "b"].map((name) => aNode({ name, ready: "Unknown" }));
+    expect(findDoubtfulNodes(nodes, LOCKED, NOW, 0n, NOBODY).map(({ name }) => name)).toEqual(["a", "b", "c"]);
+  });
+});
+
+describe("the node of a pod", () => {
+  it.each([
+    ["Ready", aPod(), [aNode()], "ready"],
+    ["Ready again a second ago: it reports again", aPod(), [aNode({ readySince: at("2026-03-10T11:59:59Z") })], "ready"],
+    ["not Ready", aPod(), [aNode({ ready: "False" })], "not-ready"],
+    ["silent", aPod(), [aNode({ ready: "Unknown" })], "not-ready"],
+    ["off by a person's word, and still silent", aPod(), [aNode({ ready: "Unknown", outOfService: true })], "not-ready"],
+    ["no longer in the cluster", aPod(), [aNode({ name: "node-2" })], "deleted"],
+    ["called alike, in another case", aPod(), [aNode({ name: "Node-1" })], "deleted"],
+    ["none yet", { ...aPod(), nodeName: undefined }, [aNode()], "unscheduled"],
+  ])("is %s", (_, { nodeName, ...pod }, nodes, kind) => {
+    expect(stateOfNode({ ...pod, ...(nodeName === undefined ? {} : { nodeName }) }, aCluster({ nodes })).kind).toBe(kind);
+  });
+
+  it("is not known without the right to list nodes", () => {
+    expect(stateOfNode(aPod(), { ...aCluster(), nodes: { kind: "unlisted", problem: "403" } })).toEqual({ kind: "unlisted", problem: "403" });
+  });
+});

@@ -1,0 +1,263 @@
+// Ways in which a rule that looks right would take the lock of a living process. Each is one small world; none may end in "stale".
+import { describe, expect, it } from "vitest";
+
+import type { ClusterObservation, Node, Pod } from "../../src/core/cluster.ts";
+import type { ObservedLock } from "../../src/core/lock.ts";
+import { matchOwners } from "../../src/core/owner.ts";
+import {
+  aCluster,
+  aContainer,
+  aLock,
+  aLook,
+  aNode,
+  aPod,
+  aRun,
+  aStack,
+  at,
+  judge,
+  ownerPattern,
+  running,
+  terminated,
+  unreported,
+  verdictOf,
+  waiting,
+  type CaseWords,
+} from "./builders.ts";
+
+// The lock was written at 10:00:00.5, two hours ago.
+const workspaceLock = aLock();
+const runnerLock = aLock({ hostname: "iac-runner-0" });
+const RUNNERS: CaseWords = { owners: ["iac-runner-*"] };
+const silentSinceFive = aNode({ name: "node-7", ready: "Unknown", readySince: at("2026-03-10T05:00:00Z") });
+
+function judgeRunners(pods: readonly Pod[], nodes: readonly Node[] = [aNode()], lock: ObservedLock = runnerLock): string {
+  return verdictOf(judge(lock, { ...RUNNERS, clusters: [aCluster({ pods, nodes })] }));
+}
+
+describe("P1: the writer was force-deleted and runs on, on a node that is cut off; another pod has its hostname", () => {
+  const cutOff = [aNode(), silentSinceFive];
+  it.each<[string, Partial<Pod>]>([
+    ["it ended before the lock was written", { phase: "Succeeded", containers: [aContainer(terminated("2026-03-10T08:00:00Z", "2026-03-10T07:00:00Z"))] }],
+    [
+      "it ended before the lock was written, after a restart",
+      {
+        phase: "Succeeded",
+        containers: [
+          aContainer(terminated("2026-03-10T08:00:00Z", "2026-03-10T07:00:00Z"), {
+            restartCount: 1,
+            last: aRun("2026-03-10T06:00:00Z", "2026-03-10T06:59:00Z"),
+          }),
+        ],
+      },
+    ],
+    [
+      "it ended before the lock was written, and how often it restarted is not told",
+      { phase: "Failed", containers: [{ name: "pulumi", kind: "main", state: terminated("2026-03-10T08:00:00Z", "2026-03-10T07:00:00Z") }] },
+    ],
+    [
+      "it has been crashing since before the lock was written",
+      { containers: [aContainer(waiting, { restartCount: 4, last: aRun("2026-03-10T08:00:00Z", "2026-03-10T08:01:00Z") })] },
+    ],
+    ["it was never scheduled", { phase: "Pending", containers: [aContainer(unreported)] }],
+    ["it was made after the lock", { createdAt: at("2026-03-10T10:30:00Z"), containers: [aContainer(running("2026-03-10T10:30:05Z"))] }],
+    [
+      "it was made after the lock, and has ended",
+      { createdAt: at("2026-03-10T10:30:00Z"), phase: "Failed", containers: [aContainer(terminated("2026-03-10T10:40:00Z", "2026-03-10T10:30:05Z"))] },
+    ],
+    [
+      "pod GC ended it",
+      {
+        phase: "Failed",
+        disruption: "DeletionByPodGC",
+        nodeName: "node-9",
+        containers: [aContainer(terminated("2026-03-10T11:00:00Z", "2026-03-10T09:00:00Z"))],
+      },
+    ],
+    ["its node is gone", { phase: "Failed", nodeName: "node-9", containers: [] }],
+  ])("%s: so it says nothing of the writer", (_, pod) => {
+    const { nodeName, ...scheduled } = aPod({ name: "iac-runner-0", ...pod });
+    const candidate = pod.phase === "Pending" ? scheduled : { ...scheduled, ...(nodeName === undefined ? {} : { nodeName }) };
+    expect(judgeRunners([candidate], cutOff)).not.toMatch(/^stale/);
+  });
+
+  it("the same pods prove it gone where every node can be trusted", () => {
+    const ended = aPod({ name: "iac-runner-0", phase: "Succeeded", containers: [aContainer(terminated("2026-03-10T11:00:00Z", "2026-03-10T09:00:00Z"))] });
+    expect(judgeRunners([ended])).toBe("stale: pod-ended");
+    expect(judgeRunners([ended], cutOff)).toBe("stale: pod-ended");
+  });
+
+  it("a successor older than the lock, whose container restarted since: the forerunner on the silent node may have written it", () => {
+    const successor = aPod({
+      createdAt: at("2026-03-10T06:00:00Z"),
+      containers: [aContainer(running("2026-03-10T10:30:00Z"), { restartCount: 1, last: aRun("2026-03-10T06:00:05Z", "2026-03-10T10:29:00Z") })],
+    });
+    expect(verdictOf(judge(workspaceLock, { clusters: [aCluster({ pods: [successor], nodes: cutOff })] }))).not.toMatch(/^stale/);
+  });
+
+  it("the writer's clock was slow, so that the lock seems older than every node: the store knows better", () => {
+    const lock = aLock({ hostname: "iac-runner-0", timestamp: "1970-01-01T00:05:00Z", storedAt: "2026-03-10T10:00:00Z" });
+    expect(judgeRunners([], cutOff, lock)).not.toMatch(/^stale/);
+  });
+});
+
+describe("P1: the process probe saw another pod, or not all of this one", () => {
+  const pulumi = aContainer(running("2026-03-01T00:00:10Z"), { containerId: "c1" });
+  const judgePod = (pod: Partial<Pod>, nodes: readonly Node[] = [aNode()]): string =>
+    verdictOf(judge(workspaceLock, { clusters: [aCluster({ pods: [aPod({ processes: aLook(), ...pod })], nodes })] }));
+
+  it("the whole pod was seen: gone", () => {
+    expect(judgePod({ containers: [pulumi] })).toBe("stale: process-gone");
+  });
+
+  it("1.4 a container whose status is missing may run, and was not looked into", () => {
+    expect(judgePod({ containers: [pulumi, aContainer(unreported, { name: "debug", kind: "ephemeral" })] })).not.toMatch(/^stale/);
+  });
+
+  it("the pod was made 10 s ago: its forerunner may still be stopping, whatever its own processes are", () => {
+    const successor = { createdAt: at("2026-03-10T11:59:50Z"), containers: [{ ...pulumi, state: running("2026-03-10T11:59:55Z") }] };
+    expect(judgePod(successor)).not.toMatch(/^stale/);
+  });
+
+  it("the pod was made after the lock, and a node is cut off", () => {
+    const successor = { createdAt: at("2026-03-10T11:00:00Z"), containers: [{ ...pulumi, state: running("2026-03-10T11:00:05Z") }] };
+    expect(judgePod(successor, [aNode(), silentSinceFive])).not.toMatch(/^stale/);
+  });
+});
+
+describe("P1: a node's clock was ahead when it booted, and was set back before pulumi wrote its lock", () => {
+  const judgePod = (pod: Partial<Pod>): string => verdictOf(judge(workspaceLock, { clusters: [aCluster({ pods: [aPod(pod)] })] }));
+
+  it("the container never restarted, so it cannot have started after the lock", () => {
+    expect(judgePod({ containers: [aContainer(running("2026-03-10T10:54:00Z"))] })).not.toMatch(/^stale/);
+  });
+
+  it("likewise beside a container that did restart", () => {
+    const mesh = aContainer(running("2026-03-10T11:00:00Z"), { name: "istio-proxy", restartCount: 1 });
+    expect(judgePod({ containers: [aContainer(running("2026-03-10T10:54:00Z")), mesh] })).not.toMatch(/^stale/);
+  });
+
+  it("the lock lies between two runs of the container, in which it did not run", () => {
+    const containers = [aContainer(running("2026-03-10T10:54:00Z"), { restartCount: 1, last: aRun("2026-03-01T00:00:10Z", "2026-03-10T09:50:00Z") })];
+    expect(judgePod({ containers })).not.toMatch(/^stale/);
+  });
+
+  it("the container says that it started in the future", () => {
+    expect(judgePod({ containers: [aContainer(running("2026-03-10T12:10:00Z"), { restartCount: 1 })] })).toBe("undetermined: clock-contradiction");
+  });
+});
+
+describe("P1: the pod that lives is not found by a careless comparison of hostnames", () => {
+  const holder = (pod: Partial<Pod>, nodes?: readonly Node[]): ClusterObservation =>
+    aCluster({ pods: [aPod({ name: "other", ...pod })], ...(nodes === undefined ? {} : { nodes }) });
+  const xs = (count: number): string => "x".repeat(count);
+  it.each<[string, string, string, ClusterObservation]>([
+    ["spec.hostname", "iac-a", "iac-*", holder({ hostname: "iac-a" })],
+    ["hostnameOverride with dots", "ci7.corp.example", "ci?.corp.example", holder({ hostnameOverride: "ci7.corp.example" })],
+    ["hostnameOverride before spec.hostname", "iac-b", "iac-*", holder({ hostname: "iac-a", hostnameOverride: "iac-b" })],
+    ["an empty spec.hostname is none", "other", "oth*", holder({ hostname: "", hostnameOverride: "" })],
+    ["fully qualified", "iac-a.r.iac.svc.cluster.local", "iac-*", holder({ hostname: "iac-a", subdomain: "r", setHostnameAsFqdn: true })],
+    ["fully qualified in a cluster of another domain", "iac-a.r.iac.svc.corp", "iac-*", holder({ hostname: "iac-a", subdomain: "r", setHostnameAsFqdn: true })],
+    ["a name with a dot", "iac.runner-0", "iac.runner-*", holder({ name: "iac.runner-0" })],
+    [
+      "a name with a dot, fully qualified",
+      "iac.runner-0.r.iac.svc.cluster.local",
+      "iac.runner-*",
+      holder({ name: "iac.runner-0", subdomain: "r", setHostnameAsFqdn: true }),
+    ],
+    ["exactly 63 characters", `iac-${xs(59)}`, "iac-*", holder({ name: `iac-${xs(59)}` })],
+    ["64 characters, cut", `iac-${xs(59)}`, "iac-*", holder({ name: `iac-${xs(59)}y` })],
+    ["cut behind a dash", `iac-${xs(58)}`, "iac-*", holder({ name: `iac-${xs(58)}-0` })],
+    ["cut behind dashes and dots", `iac-${xs(57)}`, "iac-*", holder({ name: `iac-${xs(57)}-.-0` })],
+    ["upper case in the lock", "IAC-A", "*AC-*", holder({ hostname: "iac-a" })],
+    ["another namespace", "iac-a", "iac-*", holder({ namespace: "elsewhere", name: "iac-a" })],
+    ["hostNetwork, its node deleted", "iac-node-3", "iac-*", holder({ hostNetwork: true, nodeName: "iac-node-3" })],
+    ["hostNetwork, the node called by its address", "10.0.0.7", "10.*", holder({ hostNetwork: true }, [aNode({ hostnames: ["node-1", "10.0.0.7"] })])],
+  ])("%s: %s", (_, hostname, glob, cluster) => {
+    const judgement = judge(aLock({ hostname }), { settings: { owners: [{ glob, profile: "explicit" }] }, clusters: [cluster] });
+    expect(["held", "undetermined", "foreign"]).toContain(judgement.verdict);
+  });
+
+  it("hostNetwork, while nodes cannot be listed and a person vouches for them: the host may be a node's", () => {
+    const blind = { ...aCluster({ pods: [aPod({ hostNetwork: true, nodeName: "worker-3" })] }), nodes: { kind: "unlisted" as const, problem: "403" } };
+    const settings = { ignoredNodes: { all: true, names: [] } };
+    expect(judge(aLock({ hostname: "iac-box-3" }), { owners: ["iac-box-*"], settings, clusters: [blind] }).verdict).not.toBe("stale");
+  });
+});
+
+describe("P1: containers that are easily overlooked", () => {
+  const later = aContainer(running("2026-03-10T11:00:00Z"), { restartCount: 1, last: aRun("2026-03-01T00:00:10Z", "2026-03-10T10:59:00Z") });
+  const before = running("2026-03-10T09:00:00Z");
+  const judgePod = (pod: Partial<Pod>, owners?: readonly string[]): string =>
+    verdictOf(judge(workspaceLock, { clusters: [aCluster({ pods: [aPod(pod)] })], ...(owners === undefined ? {} : { owners }) }));
+  it.each<[string, Partial<Pod>, readonly string[] | undefined]>([
+    ["an ephemeral one, under a profile", { containers: [later, aContainer(before, { name: "debug", kind: "ephemeral" })] }, undefined],
+    ["an ephemeral one without a status, under a profile", { containers: [later, aContainer(unreported, { name: "debug", kind: "ephemeral" })] }, undefined],
+    ["one that does not say since when it runs", { containers: [aContainer({ kind: "running" }, { restartCount: 3 })] }, undefined],
+    ["one without a status", { containers: [later, aContainer(unreported, { name: "b" })] }, ["app-*-?"]],
+    ["a native sidecar", { containers: [later, aContainer(before, { name: "b", kind: "sidecar" })] }, ["app-*-?"]],
+    ["an init container that still runs", { phase: "Pending", containers: [later, aContainer(before, { name: "b", kind: "init" })] }, ["app-*-?"]],
+    ["the profile's own is missing: any other may be it", { containers: [{ ...later, name: "agent" }, aContainer(before, { name: "b" })] }, undefined],
+    ["of two patterns one names none", { containers: [later, aContainer(before, { name: "b" })] }, ["app-*-?=pulumi", "app-workspace-?"]],
+    ["of two patterns each names another", { containers: [later, aContainer(before, { name: "b" })] }, ["app-*-?=pulumi", "app-workspace-?=b"]],
+    ["ended by its phase, yet one of its containers runs", { phase: "Failed", containers: [later, aContainer(before, { name: "b" })] }, ["app-*-?"]],
+    [
+      "ended by its phase, yet one of its containers says nothing",
+      { phase: "Failed", containers: [aContainer(terminated("2026-03-10T11:00:00Z")), aContainer(unreported, { name: "b" })] },
+      ["app-*-?"],
+    ],
+    ["no container at all, by what is told", { containers: [] }, ["app-*-?"]],
+  ])("%s", (_, pod, owners) => {
+    expect(judgePod(pod, owners)).toMatch(/^held/);
+  });
+});
+
+describe("P1: several pods, several clusters", () => {
+  const gone = aPod({ uid: "2", createdAt: at("2026-03-10T11:00:00Z"), containers: [aContainer(running("2026-03-10T11:00:05Z"))] });
+  const silentPod = aPod({ uid: "3", nodeName: "node-2", containers: [aContainer(waiting, { restartCount: 1 })] });
+  const nodes = [aNode(), aNode({ name: "node-2", ready: "False" })];
+  it.each<[string, readonly ClusterObservation[], RegExp]>([
+    ["one lives", [aCluster({ pods: [gone, aPod()] })], /^held/],
+    ["one lives in the second cluster", [aCluster({ pods: [gone] }), aCluster({ name: "green", pods: [aPod()] })], /^held/],
+    ["one cannot be judged", [aCluster({ pods: [gone, silentPod], nodes })], /^undetermined/],
+    ["one lives, one cannot be judged", [aCluster({ pods: [silentPod, aPod()], nodes })], /^held/],
+    [
+      "none is left here, and the second cluster's list is not whole",
+      [aCluster({ pods: [gone] }), { ...aCluster({ name: "green" }), pods: { kind: "incomplete", problem: "403", pods: [], total: 9 } }],
+      /^undetermined: list-incomplete/,
+    ],
+    [
+      "none is left here, and the second cluster shows nothing at all",
+      [aCluster({ pods: [gone] }), { ...aCluster({ name: "green" }), pods: { kind: "complete", pods: [], total: 0 } }],
+      /^undetermined: empty-cluster/,
+    ],
+    [
+      "none is left here, and a node of the second cluster is silent",
+      [aCluster({ pods: [gone] }), aCluster({ name: "green", nodes: [silentSinceFive] })],
+      /^undetermined: node-unreachable/,
+    ],
+    [
+      "none is left here, and the second cluster is an old file",
+      [aCluster({ pods: [gone] }), aCluster({ name: "file", source: { kind: "snapshot", takenAt: at("2026-03-10T09:00:00Z"), stated: true } })],
+      /^undetermined: snapshot-older/,
+    ],
+  ])("%s", (_, clusters, expected) => {
+    expect(verdictOf(judge(workspaceLock, { clusters }))).toMatch(expected);
+    expect(verdictOf(judge(workspaceLock, { clusters: clusters.toReversed() }))).toMatch(expected);
+  });
+
+  it("the Stack is in one cluster, the pod in another", () => {
+    const clusters = [aCluster({ stacks: [aStack()] }), aCluster({ name: "green", stacks: [], pods: [aPod()] })];
+    expect(verdictOf(judge(workspaceLock, { clusters }))).toBe("held: container-running");
+  });
+});
+
+describe("P5: no lock can stop the judging of others", () => {
+  it("a hostname as long as a whole lock is matched in the blink of an eye", () => {
+    const pattern = ownerPattern("runner-*-project-*-concurrent-*-????????");
+    const hostname = `runner-${"-project--concurrent-".repeat(200)}/`;
+    const began = performance.now();
+    matchOwners(hostname, [pattern]);
+    matchOwners(`a-${"-".repeat(2_500)}`, [ownerPattern("a-*-*-*-x")]);
+    expect(performance.now() - began).toBeLessThan(1_000);
+  });
+});
