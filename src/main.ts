@@ -32,3 +32,8 @@ try {
   );
   process.exitCode = known?.exitCode ?? 1;
 }
+// An SDK may still be trying something that was given up; everything is written by now.
+setTimeout(() => {
+  if (process.stdout.writableLength === 0) process.exit();
+  process.stdout.once("drain", () => process.exit());
+}, 500).unref();

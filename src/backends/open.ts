@@ -22,6 +22,10 @@ export async function openBackend(options: BackendOptions): Promise<Backend> {
       return await (await import("./azblob.ts")).openAzblob(options);
     case "s3":
       return await (await import("./s3.ts")).openS3(options);
+    case "gs":
+      return await (await import("./gcs.ts")).openGcs(options);
+    case "postgres":
+      return await (await import("./postgres.ts")).openPostgres(options);
     case "http":
     case "https":
       throw new JanitorError("backend-unsupported", `${redactUrl(options.url)} is a Pulumi service, which keeps its locks itself`, {
@@ -29,7 +33,7 @@ export async function openBackend(options: BackendOptions): Promise<Backend> {
       });
     default:
       throw new JanitorError("backend-unsupported", `there is no backend for ${quoteUntrusted(`${parts.scheme}://`)}`, {
-        hint: "This version knows azblob:// and file://.",
+        hint: "There are azblob://, s3://, gs://, postgres:// and file://.",
       });
   }
 }

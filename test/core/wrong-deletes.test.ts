@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 
 import type { ClusterObservation, Node, Pod } from "../../src/core/cluster.ts";
 import type { ObservedLock } from "../../src/core/lock.ts";
-import { matchOwners } from "../../src/core/owner.ts";
 import {
   aCluster,
   aContainer,
@@ -15,7 +14,6 @@ import {
   aStack,
   at,
   judge,
-  ownerPattern,
   running,
   terminated,
   unreported,
@@ -132,7 +130,11 @@ describe("P1: a node's clock was ahead when it booted, and was set back before p
   });
 
   it("likewise beside a container that did restart", () => {
-    const mesh = aContainer(running("2026-03-10T11:00:00Z"), { name: "istio-proxy", restartCount: 1 });
+    const mesh = aContainer(running("2026-03-10T11:00:00Z"), {
+      name: "istio-proxy",
+      restartCount: 1,
+      last: aRun("2026-03-10T10:54:00Z", "2026-03-10T10:59:00Z"),
+    });
     expect(judgePod({ containers: [aContainer(running("2026-03-10T10:54:00Z")), mesh] })).not.toMatch(/^stale/);
   });
 
@@ -175,12 +177,6 @@ describe("P1: the pod that lives is not found by a careless comparison of hostna
   ])("%s: %s", (_, hostname, glob, cluster) => {
     const judgement = judge(aLock({ hostname }), { settings: { owners: [{ glob, profile: "explicit" }] }, clusters: [cluster] });
     expect(["held", "undetermined", "foreign"]).toContain(judgement.verdict);
-  });
-
-  it("hostNetwork, while nodes cannot be listed and a person vouches for them: the host may be a node's", () => {
-    const blind = { ...aCluster({ pods: [aPod({ hostNetwork: true, nodeName: "worker-3" })] }), nodes: { kind: "unlisted" as const, problem: "403" } };
-    const settings = { ignoredNodes: { all: true, names: [] } };
-    expect(judge(aLock({ hostname: "iac-box-3" }), { owners: ["iac-box-*"], settings, clusters: [blind] }).verdict).not.toBe("stale");
   });
 });
 
@@ -252,12 +248,41 @@ describe("P1: several pods, several clusters", () => {
 });
 
 describe("P5: no lock can stop the judging of others", () => {
-  it("a hostname as long as a whole lock is matched in the blink of an eye", () => {
-    const pattern = ownerPattern("runner-*-project-*-concurrent-*-????????");
-    const hostname = `runner-${"-project--concurrent-".repeat(200)}/`;
+  it("a hostname as long as a lock may be is matched in the blink of an eye", () => {
+    const hostname = `runner-${"-project-".repeat(800)}${"-concurrent-".repeat(600)}/`;
     const began = performance.now();
-    matchOwners(hostname, [pattern]);
-    matchOwners(`a-${"-".repeat(2_500)}`, [ownerPattern("a-*-*-*-x")]);
-    expect(performance.now() - began).toBeLessThan(1_000);
+    judge(aLock({ hostname }), { owners: ["runner-*-project-*-concurrent-*-????????"] });
+    expect(performance.now() - began).toBeLessThan(500);
+  });
+});
+
+describe("P7: no text of a stranger acts on a terminal, whichever way it came", () => {
+  const hostile = "\u001b[2J\u202eexe.\u0007";
+  const hostileCluster = (cluster: Partial<ClusterObservation>): CaseWords => ({ ...RUNNERS, clusters: [{ ...aCluster(), ...cluster }] });
+  it.each<[string, ObservedLock, CaseWords]>([
+    ["a store's refusal to give the lock", { ...runnerLock, content: { kind: "unread", problem: hostile } }, RUNNERS],
+    ["a list of pods that broke", runnerLock, hostileCluster({ pods: { kind: "incomplete", problem: hostile, pods: [], total: 1 } })],
+    ["a list of nodes that was refused", runnerLock, hostileCluster({ nodes: { kind: "unlisted", problem: hostile } })],
+    ["a list of Stacks that was refused", workspaceLock, { clusters: [{ ...aCluster(), stacks: { kind: "unlisted", problem: hostile } }] }],
+    [
+      "a look at processes that failed",
+      workspaceLock,
+      {
+        clusters: [
+          aCluster({
+            pods: [
+              aPod({
+                containers: [aContainer(running("2026-03-01T00:00:10Z"), { containerId: "c1" })],
+                processes: { kind: "could-not-look", problem: hostile },
+              }),
+            ],
+          }),
+        ],
+      },
+    ],
+  ])("%s", (_, lock, circumstances) => {
+    const { message, evidence } = judge(lock, circumstances);
+    const shown = [message, ...evidence.rules.map(({ note }) => note), ...evidence.candidates.map((candidate) => candidate.message)].join("");
+    expect(shown).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   });
 });

@@ -14,7 +14,11 @@ export async function startVersitygw(): Promise<S3Server> {
   mkdirSync(data);
   const port = await findFreePort();
   const [accessKeyId, secretAccessKey] = ["versity-root", "a-secret-of-versity"];
-  const child = startChild(findPeer("versitygw"), ["--access", accessKeyId, "--secret", secretAccessKey, "--port", `127.0.0.1:${port}`, "posix", data], join(folder, "log"));
+  const child = startChild(
+    findPeer("versitygw"),
+    ["--access", accessKeyId, "--secret", secretAccessKey, "--port", `127.0.0.1:${port}`, "posix", data],
+    join(folder, "log"),
+  );
   await waitForPort(port);
   return {
     port,

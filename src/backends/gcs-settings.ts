@@ -1,0 +1,65 @@
+import { keyPrefix, splitBackendUrl } from "../core/backend-url.ts";
+import { quoteUntrusted } from "../core/text.ts";
+import { JanitorError } from "../errors.ts";
+
+/** Where the credentials of a `gs://` backend come from, in Pulumi's order (pkg/authhelpers/gcpauth.go). */
+export type GcsCredential =
+  | { readonly kind: "anonymous" }
+  | { readonly kind: "json"; readonly text: string }
+  | { readonly kind: "access-token"; readonly token: string }
+  | { readonly kind: "default"; readonly keyFile?: string };
+
+/** What a `gs://` URL and its environment say. */
+export interface GcsSettings {
+  readonly bucket: string;
+  readonly prefix: string;
+  /** An emulator's address (`STORAGE_EMULATOR_HOST`), with its scheme. */
+  readonly endpoint?: string;
+  readonly universeDomain?: string;
+  readonly credential: GcsCredential;
+}
+
+// gocloud's (blob/gcsblob/gcsblob.go, `forParams`), and its opener's for every scheme (`prefix`).
+const PARAMETERS: readonly string[] = ["anonymous", "access_id", "private_key_path", "universe_domain", "prefix"];
+
+/** Reads a `gs://` URL with its environment as Pulumi does. Throws `backend-url-invalid`. */
+export function readGcsSettings(url: string, env: Readonly<Record<string, string | undefined>>): GcsSettings {
+  const parts = splitBackendUrl(url);
+  if (parts === undefined || parts.scheme !== "gs") throw invalid("this is no gs:// URL");
+  const { host: bucket, query } = parts;
+  if (bucket === "") throw invalid("a gs:// URL needs a bucket", "Write gs://bucket.");
+  if (bucket === "storage.googleapis.com") throw invalid(`${quoteUntrusted(bucket)} is the host of a service, not a bucket`, "Write gs://bucket.");
+  const unknown = Array.from(query.keys()).find((name) => !PARAMETERS.includes(name));
+  if (unknown !== undefined) throw invalid(`the gs backend has no parameter ${quoteUntrusted(unknown)}`, `It takes ${PARAMETERS.join(", ")}.`);
+  const anonymous = query.get("anonymous");
+  if (anonymous !== null && anonymous !== "" && !/^(1|t|T|TRUE|true|True|0|f|F|FALSE|false|False)$/.test(anonymous))
+    throw invalid("the parameter anonymous is neither true nor false");
+  const emulator = env["STORAGE_EMULATOR_HOST"];
+  const endpoint = emulator === undefined || emulator === "" ? undefined : emulator.includes("://") ? emulator.replace(/\/+$/, "") : `http://${emulator}`;
+  const universeDomain = query.get("universe_domain") ?? undefined;
+  const isAnonymous = (anonymous !== null && /^(1|t|T|TRUE|true|True)$/.test(anonymous)) || query.get("access_id") === "-" || endpoint !== undefined;
+  return {
+    bucket,
+    prefix: keyPrefix(parts),
+    credential: isAnonymous ? { kind: "anonymous" } : chooseCredential(env),
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(universeDomain === undefined ? {} : { universeDomain }),
+  };
+}
+
+function chooseCredential(env: Readonly<Record<string, string | undefined>>): GcsCredential {
+  const json = env["GOOGLE_CREDENTIALS"];
+  if (json !== undefined && json !== "") {
+    if (!json.trimStart().startsWith("{"))
+      throw invalid("GOOGLE_CREDENTIALS holds no JSON", "It is the text of a key, not a file's name; for a file set GOOGLE_APPLICATION_CREDENTIALS.");
+    return { kind: "json", text: json };
+  }
+  const token = env["GOOGLE_OAUTH_ACCESS_TOKEN"];
+  if (token !== undefined && token !== "") return { kind: "access-token", token };
+  const keyFile = env["GOOGLE_APPLICATION_CREDENTIALS"];
+  return keyFile === undefined || keyFile === "" ? { kind: "default" } : { kind: "default", keyFile };
+}
+
+function invalid(message: string, hint?: string): JanitorError {
+  return new JanitorError("backend-url-invalid", message, hint === undefined ? {} : { hint });
+}

@@ -1,0 +1,291 @@
+import { Storage, type Bucket, type File } from "@google-cloud/storage";
+
+import { formatIdentity, type BackendIdentity } from "../core/backend-identity.ts";
+import { escapeKeyFor, LOCKS_FOLDER } from "../core/key.ts";
+import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts";
+import { parseTimestamp, type EpochNanoseconds, type Nanoseconds } from "../core/time.ts";
+import { JanitorError } from "../errors.ts";
+import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead, type WriteCheck } from "./backend.ts";
+import { isTransient, readFailure, wrapGoogleError, type Action } from "./gcs-errors.ts";
+import { readGcsSettings, type GcsSettings } from "./gcs-settings.ts";
+import { openGoogleIdentity } from "./google-identity.ts";
+
+const RECORD_LIMIT = 16 * 1024 * 1024;
+
+/** How often a delete is sent when the service says "later", always on the same generation. */
+const DELETE_TRIES = 3;
+
+/** For tests that need several pages of few objects. */
+export interface GcsTuning {
+  readonly pageSize?: number;
+}
+
+/** Opens a bucket. Throws `backend-url-invalid`, and `backend-denied` when there are no credentials. */
+export async function openGcs({ url, env, requestTimeout, now }: BackendOptions, { pageSize = 1_000 }: GcsTuning = {}): Promise<Backend> {
+  const settings = readGcsSettings(url, env);
+  const { endpoint, bucket, prefix, universeDomain } = settings;
+  const identity: BackendIdentity = { scheme: "gs", bucket, prefix, ...(endpoint === undefined ? {} : { endpoint: endpoint.replace(/^https?:\/\//, "") }) };
+  const open = async (maxRetries: number): Promise<Bucket> => {
+    const storage = new Storage({
+      authClient: await openGoogleIdentity(settings, formatIdentity(identity)),
+      // No project is ever needed for objects; without one the SDK would ask the metadata server.
+      projectId: "none",
+      timeout: requestTimeout,
+      retryOptions: { maxRetries, autoRetry: maxRetries > 0, totalTimeout: requestTimeout / 1_000, maxRetryDelay: 2 },
+      ...(endpoint === undefined ? {} : { apiEndpoint: endpoint }),
+      ...(universeDomain === undefined ? {} : { universeDomain }),
+    });
+    return storage.bucket(bucket);
+  };
+  return new GcsBackend(identity, settings, { reading: await open(2), deleting: await open(0), pageSize, requestTimeout, now });
+}
+
+interface GcsParts {
+  readonly reading: Bucket;
+  readonly deleting: Bucket;
+  readonly pageSize: number;
+  readonly requestTimeout: number;
+  readonly now: () => number;
+}
+
+class GcsBackend implements Backend {
+  readonly identity: BackendIdentity;
+  readonly concurrency = 16;
+  readonly credential: string;
+  readonly #name: string;
+  readonly #prefix: string;
+  readonly #parts: GcsParts;
+
+  constructor(identity: BackendIdentity, { prefix, credential }: GcsSettings, parts: GcsParts) {
+    this.identity = identity;
+    this.credential = describeCredential(credential);
+    this.#name = formatIdentity(identity);
+    this.#prefix = escapeKeyFor("gs", prefix);
+    this.#parts = parts;
+  }
+
+  readonly records: Backend["records"] = {
+    place: RECORDS_FOLDER,
+    create: (name, bytes) => this.#create(RECORDS_FOLDER + name, bytes, "write a record"),
+    list: async (signal) => {
+      const names: string[] = [];
+      for await (const page of this.#list(RECORDS_FOLDER, "list the records", signal))
+        names.push(...page.map(({ name }) => name.slice(this.#prefix.length + RECORDS_FOLDER.length)));
+      return names;
+    },
+    read: async (name) => {
+      const read = await this.#download(RECORDS_FOLDER + name, RECORD_LIMIT, "read a record");
+      return read?.kind === "whole" ? read.bytes : undefined;
+    },
+  };
+
+  async *listLocks(signal: AbortSignal): AsyncGenerator<readonly LockEntry[]> {
+    for await (const page of this.#list(LOCKS_FOLDER, "list the locks", signal)) {
+      yield page.map((file) => {
+        const storedAt = readStoredAt(file);
+        return { key: file.name.slice(this.#prefix.length), ...(storedAt === undefined ? {} : { storedAt }) };
+      });
+    }
+  }
+
+  async readLock(key: string): Promise<LockRead> {
+    try {
+      const read = await this.#download(key, MAX_LOCK_BYTES, "read a lock");
+      if (read === undefined) return { kind: "gone" };
+      const content = read.kind === "whole" ? parseLockBody(read.bytes) : describeTooLarge(read.size);
+      // When it was stored the listing tells; a download's headers do not.
+      return { kind: "found", version: read.generation, content };
+    } catch (error) {
+      if (!(error instanceof JanitorError) || error.code !== "backend-denied") throw error;
+      return { kind: "found", version: "", content: { kind: "unread", problem: `${error.message}. ${error.hint ?? ""}` } };
+    }
+  }
+
+  async deleteLock(key: string, version: string): Promise<Deletion> {
+    // An emulator may ignore the condition (fake-gcs-server does): the generation is compared right before.
+    const emulated = this.identity.scheme === "gs" && this.identity.endpoint !== undefined;
+    if (emulated) {
+      const present = await this.#findGeneration(key);
+      if (present === undefined) return { kind: "vanished" };
+      if (present !== version) return { kind: "changed" };
+    }
+    for (let sent = 1; sent <= DELETE_TRIES; sent += 1) {
+      try {
+        await this.#within(this.#parts.deleting.file(this.#prefix + key).delete({ ifGenerationMatch: version }));
+        return { kind: "deleted", conditionEnforced: !emulated };
+      } catch (error) {
+        const failure = readFailure(error);
+        if (failure.status === 404) return { kind: sent === 1 ? "vanished" : "deleted-unconfirmed" };
+        if (failure.status === 412) return await this.#resolveConditionNotMet(key, sent);
+        if (!isTransient(failure)) throw wrapGoogleError(error, this.#name, "remove a lock");
+      }
+    }
+    throw new JanitorError(
+      "backend-unreachable",
+      `${this.#name}: could not remove a lock: the service did not answer ${DELETE_TRIES} times; it may have been removed`,
+      { hint: "The next run tells." },
+    );
+  }
+
+  async createLock(key: string, body: Uint8Array): Promise<"created" | "exists"> {
+    return await this.#create(key, body, "put a lock back");
+  }
+
+  /** A delete of a generation that never was is refused for its condition where it would be allowed. */
+  async checkWrites(): Promise<readonly WriteCheck[]> {
+    const recording: WriteCheck = { action: "write records", kind: "unknown", note: "to try it would write a record" };
+    const action = "remove locks";
+    try {
+      await this.#within(this.#parts.deleting.file(`${this.#prefix}${LOCKS_FOLDER}check-of-pulumi-lock-janitor.json`).delete({ ifGenerationMatch: "1" }));
+    } catch (error) {
+      const { status } = readFailure(error);
+      if (status !== 404 && status !== 412) {
+        const wrapped = wrapGoogleError(error, this.#name, "remove a lock");
+        return [{ action, kind: wrapped.code === "backend-denied" ? "denied" : "unknown", note: `${wrapped.message}. ${wrapped.hint ?? ""}` }, recording];
+      }
+    }
+    return [{ action, kind: "allowed", note: "tried on an object that is not there" }, recording];
+  }
+
+  /** The SDK does not hand out the Date of its answers. */
+  clockOffset(): Nanoseconds | undefined {
+    return undefined;
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async #resolveConditionNotMet(key: string, sent: number): Promise<Deletion> {
+    if ((await this.#findGeneration(key)) !== undefined) return { kind: "changed" };
+    return { kind: sent === 1 ? "vanished" : "deleted-unconfirmed" };
+  }
+
+  async #findGeneration(key: string): Promise<string | undefined> {
+    try {
+      const [metadata] = await this.#within(this.#parts.reading.file(this.#prefix + key).getMetadata());
+      return String(metadata.generation);
+    } catch (error) {
+      if (readFailure(error).status === 404) return undefined;
+      throw wrapGoogleError(error, this.#name, "read a lock");
+    }
+  }
+
+  async #create(key: string, bytes: Uint8Array, action: Action): Promise<"created" | "exists"> {
+    try {
+      await this.#within(
+        this.#parts.reading
+          .file(this.#prefix + key)
+          .save(Buffer.from(bytes), { resumable: false, validation: false, contentType: "application/json", preconditionOpts: { ifGenerationMatch: 0 } }),
+      );
+      return "created";
+    } catch (error) {
+      if (readFailure(error).status === 412) return "exists";
+      throw wrapGoogleError(error, this.#name, action);
+    }
+  }
+
+  async *#list(folder: string, action: Action, signal: AbortSignal): AsyncGenerator<readonly File[]> {
+    const seen = new Set<string>();
+    let token: string | undefined;
+    do {
+      signal.throwIfAborted();
+      const page = await this.#listPage(folder, token, action);
+      yield page.files.filter(({ name }) => !name.endsWith("/"));
+      token = page.token;
+      if (token !== undefined && seen.has(token))
+        throw new JanitorError("backend-listing-broken", `${this.#name}: could not ${action}: the listing goes round in circles`);
+      if (token !== undefined) seen.add(token);
+    } while (token !== undefined);
+  }
+
+  async #listPage(folder: string, token: string | undefined, action: Action): Promise<{ readonly files: readonly File[]; readonly token: string | undefined }> {
+    try {
+      const [files, next] = await this.#within(
+        this.#parts.reading.getFiles({
+          prefix: this.#prefix + folder,
+          maxResults: this.#parts.pageSize,
+          autoPaginate: false,
+          ...(token === undefined ? {} : { pageToken: token }),
+        }),
+      );
+      const following: unknown = typeof next === "object" && next !== null && "pageToken" in next ? next.pageToken : undefined;
+      return { files, token: typeof following === "string" && following !== "" ? following : undefined };
+    } catch (error) {
+      throw wrapGoogleError(error, this.#name, action);
+    }
+  }
+
+  async #download(key: string, limit: number, action: Action): Promise<Downloaded | undefined> {
+    try {
+      return await this.#within(readStream(this.#parts.reading.file(this.#prefix + key), limit));
+    } catch (error) {
+      if (readFailure(error).status === 404) {
+        if (await this.#bucketIsThere(action)) return undefined;
+      }
+      throw wrapGoogleError(error, this.#name, action);
+    }
+  }
+
+  /** The SDK's own time limits do not hold for a server that is silent, or one that cuts every connection. */
+  async #within<Value>(work: Promise<Value>): Promise<Value> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, fail) => {
+      timer = setTimeout(() => fail(Object.assign(new Error("the service did not answer in time"), { code: "ETIMEDOUT" })), this.#parts.requestTimeout);
+    });
+    try {
+      return await Promise.race([work, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** An object that is not there and a bucket that is not there are both 404. */
+  async #bucketIsThere(action: Action): Promise<boolean> {
+    await this.#listPage(LOCKS_FOLDER, undefined, action);
+    return true;
+  }
+}
+
+/** One request: the generation comes in a header beside the content (https://cloud.google.com/storage/docs/xml-api/reference-headers#xgooggeneration). */
+async function readStream(file: File, limit: number): Promise<Downloaded> {
+  const stream = file.createReadStream({ validation: false, decompress: false });
+  const headers = new Promise<Readonly<Record<string, unknown>>>((done, fail) => {
+    stream.once("response", (response: { readonly headers: Readonly<Record<string, unknown>> }) => done({ ...response.headers }));
+    stream.once("error", fail);
+  });
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of stream) {
+    const bytes: Buffer = Buffer.from(chunk);
+    size += bytes.length;
+    // What is too large for a lock is not read to its end.
+    if (size > limit) break;
+    chunks.push(bytes);
+  }
+  const generation = String((await headers)["x-goog-generation"]);
+  return size > limit ? { kind: "too-large", size, generation } : { kind: "whole", bytes: new Uint8Array(Buffer.concat(chunks)), generation };
+}
+
+type Downloaded = { readonly generation: string } & (
+  | { readonly kind: "whole"; readonly bytes: Uint8Array }
+  | { readonly kind: "too-large"; readonly size: number }
+);
+
+/** `timeCreated`: `updated` changes with the metadata. */
+function readStoredAt({ metadata }: File): EpochNanoseconds | undefined {
+  return typeof metadata.timeCreated === "string" ? parseTimestamp(metadata.timeCreated) : undefined;
+}
+
+function describeCredential(credential: GcsSettings["credential"]): string {
+  switch (credential.kind) {
+    case "anonymous":
+      return "nobody (anonymous)";
+    case "json":
+      return "the key in GOOGLE_CREDENTIALS";
+    case "access-token":
+      return "the token in GOOGLE_OAUTH_ACCESS_TOKEN";
+    case "default":
+      return "application default credentials";
+  }
+}
