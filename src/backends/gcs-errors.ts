@@ -16,7 +16,7 @@ export function readFailure(error: unknown): GoogleFailure {
   const code: unknown = "code" in error ? error.code : undefined;
   const status = typeof code === "number" ? code : "status" in error && typeof error.status === "number" ? error.status : undefined;
   const errors: unknown = "errors" in error ? error.errors : undefined;
-  const [first]: readonly unknown[] = Array.isArray(errors) ? errors : [];
+  const first: unknown = Array.isArray(errors) ? errors[0] : undefined;
   const reason = typeof first === "object" && first !== null && "reason" in first && typeof first.reason === "string" ? first.reason : undefined;
   return { status, reason: reason ?? (typeof code === "string" ? code : (findNetworkCode(error) ?? "")), message: error.message };
 }

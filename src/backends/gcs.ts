@@ -256,8 +256,8 @@ async function readStream(file: File, limit: number): Promise<Downloaded> {
   });
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of stream) {
-    const bytes: Buffer = Buffer.from(chunk);
+  for await (const chunk of stream as AsyncIterable<unknown>) {
+    const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk));
     size += bytes.length;
     // What is too large for a lock is not read to its end.
     if (size > limit) break;

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { GoogleAuth, OAuth2Client, PassThroughClient, type AuthClient } from "google-auth-library";
+import { z } from "zod";
 
 import { describeError, JanitorError } from "../errors.ts";
 import type { GcsCredential, GcsSettings } from "./gcs-settings.ts";
@@ -33,7 +34,7 @@ async function openClient(credential: GcsCredential, universeDomain: string | un
       return client;
     }
     case "json": {
-      const credentials: Record<string, unknown> = JSON.parse(credential.text);
+      const credentials = z.looseObject({ type: z.string() }).parse(JSON.parse(credential.text));
       return await new GoogleAuth({ credentials, scopes: SCOPES, clientOptions: universe }).getClient();
     }
     case "default":

@@ -95,7 +95,8 @@ function forOwner(rule: OwnerRule): Rule {
 
 function judgeBody({ content, key }: ObservedLock): Outcome {
   if (content.kind === "readable") return passes("the body is a lock");
-  if (content.kind === "unread") return applies({ verdict: "undetermined", reason: "lock-not-read" }, `the lock could not be read: ${content.problem}`);
+  if (content.kind === "unread")
+    return applies({ verdict: "undetermined", reason: "lock-not-read" }, `the lock could not be read: ${escapeUntrusted(content.problem)}`);
   return applies({ verdict: "unreadable", reason: content.reason }, `${quoteUntrusted(key, 300)} blocks its stack, yet is no lock: ${content.problem}`);
 }
 
@@ -131,7 +132,7 @@ function judgeStack(owner: Owner, lock: ObservedLock, { clusters, settings, back
     case "not-listed":
       return applies(
         { verdict: "undetermined", reason: "stacks-not-listed" },
-        `whether a Stack here accounts for the lock is not known: ${accounting.problem}`,
+        `whether a Stack here accounts for the lock is not known: ${escapeUntrusted(accounting.problem)}`,
       );
     case "unaccounted":
       return applies({ verdict: "foreign", reason: "no-stack" }, `no Stack here accounts for the lock (--require-stack=no if its Stack was deleted)`);
@@ -185,9 +186,8 @@ function judgeOwner(owner: Owner, lock: ObservedLock, circumstances: Circumstanc
   if (held?.kind === "held") return { kind: "applies", verdict: { verdict: "held", reason: held.reason }, message: held.message, candidates };
   const doubtful = findings.find(({ finding }) => finding.kind === "undetermined")?.finding;
   if (doubtful?.kind === "undetermined") return undetermined(doubtful.reason, doubtful.message, candidates);
-  const restsOnAbsence = findings.length === 0 || findings.some(({ finding }) => finding.kind === "gone" && finding.restsOnAbsence);
   for (const cluster of clusters.toSorted(byName)) {
-    const doubt = doubtObservation(cluster, lock, owner, settings) ?? (restsOnAbsence ? doubtNodes(cluster, owner, circumstances) : undefined);
+    const doubt = doubtObservation(cluster, lock, owner, settings) ?? doubtRest(findings, cluster, lock, owner, circumstances);
     if (doubt !== undefined) return undetermined(doubt.reason, doubt.message, candidates);
   }
   const gone = GONE_ORDER.flatMap((reason) => findings.filter(({ finding }) => finding.kind === "gone" && finding.reason === reason))[0]?.finding;
@@ -249,7 +249,8 @@ interface Doubt {
 function doubtObservation(cluster: ClusterObservation, lock: ObservedLock, owner: Owner, settings: RuleSettings): Doubt | undefined {
   const { pods, source } = cluster;
   const name = quoteUntrusted(cluster.name);
-  if (pods.kind === "incomplete") return { reason: "list-incomplete", message: `the pods of cluster ${name} are not all known: ${pods.problem}` };
+  if (pods.kind === "incomplete")
+    return { reason: "list-incomplete", message: `the pods of cluster ${name} are not all known: ${escapeUntrusted(pods.problem)}` };
   if (pods.total === 0) return { reason: "empty-cluster", message: `cluster ${name} shows no pod at all, which proves nothing` };
   if (source.kind === "live") return undefined;
   const youngest = lock.storedAt !== undefined && lock.storedAt > owner.lockedAt ? lock.storedAt : owner.lockedAt;
@@ -258,17 +259,47 @@ function doubtObservation(cluster: ClusterObservation, lock: ObservedLock, owner
   return { reason: "snapshot-older", message: `the snapshot ${known} ${formatTimestamp(source.takenAt)}, and the lock is not older than that` };
 }
 
-/** Why an absent pod may still run on one of the nodes, if so. */
-function doubtNodes(cluster: ClusterObservation, owner: Owner, { settings, now }: Circumstances): Doubt | undefined {
+/** What the findings leave to be believed of one cluster, and why it cannot be, if so. */
+function doubtRest(
+  findings: readonly CandidateFinding[],
+  cluster: ClusterObservation,
+  lock: ObservedLock,
+  owner: Owner,
+  circumstances: Circumstances,
+): Doubt | undefined {
+  const rests = findings.flatMap(({ finding, evidence }) => (finding.kind === "gone" ? [{ rest: finding.rest, here: evidence.cluster === cluster.name }] : []));
+  if (findings.length === 0 || rests.some(({ rest }) => rest.kind === "absence")) return doubtNodes(cluster, lock, owner, undefined, circumstances);
+  // A pod's forerunner has its name in the same cluster; of several pods the youngest leaves the most time to be deleted in.
+  const befores = rests.flatMap(({ rest, here }) => (here && rest.kind === "forerunner" ? [rest.before] : []));
+  const latest = befores.toSorted((a, b) => (a > b ? -1 : 1))[0];
+  return latest === undefined ? undefined : doubtNodes(cluster, lock, owner, latest, circumstances);
+}
+
+/** Why a pod that is no longer shown may still run on one of the nodes, if so. `deletedBefore`: only one that was deleted before that time is in question. */
+function doubtNodes(
+  cluster: ClusterObservation,
+  lock: ObservedLock,
+  owner: Owner,
+  deletedBefore: EpochNanoseconds | undefined,
+  { settings, now }: Circumstances,
+): Doubt | undefined {
   const name = quoteUntrusted(cluster.name);
   if (settings.ignoredNodes.all) return undefined;
   if (cluster.nodes.kind === "unlisted") {
     return {
       reason: "nodes-not-listed",
-      message: `the nodes of cluster ${name} could not be listed, so a pod may still run on one that is cut off: ${cluster.nodes.problem}`,
+      message: `the nodes of cluster ${name} could not be listed, so a pod may still run on one that is cut off: ${escapeUntrusted(cluster.nodes.problem)}`,
     };
   }
-  const doubtful = findDoubtfulNodes(cluster.nodes.nodes, owner.lockedAt, seenAt(cluster, now), settings.clockSkew, settings.ignoredNodes);
+  // A writer with a slow clock makes its lock seem older than the node it ran on: the store knows better.
+  const lockedAt = lock.storedAt !== undefined && lock.storedAt > owner.lockedAt ? lock.storedAt : owner.lockedAt;
+  const doubtful = findDoubtfulNodes(cluster.nodes.nodes, {
+    lockedAt,
+    now: seenAt(cluster, now),
+    skew: settings.clockSkew,
+    ignored: settings.ignoredNodes,
+    deletedBefore,
+  });
   const [first] = doubtful;
   if (first === undefined) return undefined;
   const names = joinSome(doubtful.map((node) => quoteUntrusted(node.name)));

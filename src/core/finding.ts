@@ -4,7 +4,7 @@ import type { Owner } from "./lock.ts";
 import { stateOfNode, type NodeState } from "./node-trust.ts";
 import type { OwnerPattern } from "./owner.ts";
 import { judgeProcesses } from "./processes.ts";
-import { quoteUntrusted } from "./text.ts";
+import { escapeUntrusted, quoteUntrusted } from "./text.ts";
 import { formatDuration, formatTimestamp, MINUTE, truncateToSecond, type EpochNanoseconds, type Nanoseconds } from "./time.ts";
 
 /**
@@ -16,9 +16,14 @@ const OLDEST_STATUS: Nanoseconds = MINUTE;
 /** What one candidate pod says of a lock. */
 export type Finding =
   | { readonly kind: "held"; readonly reason: HeldReason; readonly message: string }
-  /** `restsOnAbsence`: the pod itself is no writer, and that its forerunner is gone must be believed like any absence. */
-  | { readonly kind: "gone"; readonly reason: StaleReason; readonly message: string; readonly restsOnAbsence: boolean }
+  | { readonly kind: "gone"; readonly reason: StaleReason; readonly message: string; readonly rest: Rest }
   | { readonly kind: "undetermined"; readonly reason: UndeterminedReason; readonly message: string };
+
+/**
+ * What must be believed beside the finding itself. `absence`: the pod cannot be shown to be the writer's, so that the writer's own pod is gone must be believed
+ * like any absence. `forerunner`: the pod was there to write the lock; only a pod of its name that was force-deleted before this one was created could have done so instead.
+ */
+export type Rest = { readonly kind: "absence" } | { readonly kind: "forerunner"; readonly before: EpochNanoseconds };
 
 /** Everything that a finding about one pod is made from. */
 export interface Suspect {
@@ -57,7 +62,7 @@ const judgeEnded: Rule = (suspect) => {
     reason: "pod-ended",
     message: `pod ${describePod(suspect)} has ended (${pod.phase}) and all its containers with it`,
     // Pod GC writes Failed without the kubelet (pkg/controller/podgc/gc_controller.go): the containers may run on.
-    restsOnAbsence: pod.disruption === "DeletionByPodGC" || node.kind === "deleted" || node.kind === "unscheduled" || !mayHaveBeenAlive(suspect),
+    rest: pod.disruption === "DeletionByPodGC" || node.kind === "deleted" || node.kind === "unscheduled" ? { kind: "absence" } : findRest(suspect),
   };
 };
 
@@ -78,7 +83,7 @@ const judgeRecreated: Rule = (suspect) => {
     kind: "gone",
     reason: "pod-recreated",
     message: `pod ${describePod(suspect)} was created ${later} after the lock: the writer was an earlier pod of that name`,
-    restsOnAbsence: true,
+    rest: { kind: "absence" },
   };
 };
 
@@ -99,7 +104,7 @@ const judgeRestarted: Rule = (suspect) => {
     );
   }
   const existed = pod.createdAt <= owner.lockedAt - skew;
-  if (existed && !mayHaveBeenAlive(suspect)) {
+  if (existed && !pod.containers.some((container) => mayHaveRunAt(container, suspect))) {
     return undetermined(
       "clock-contradiction",
       `pod ${describePod(suspect)} is older than the lock and never restarted, yet none of its containers was there to write it: a clock was set back`,
@@ -111,7 +116,7 @@ const judgeRestarted: Rule = (suspect) => {
     kind: "gone",
     reason: "container-restarted",
     message: `no container of pod ${describePod(suspect)} that could have written the lock still runs${describeStarts(starts)}`,
-    restsOnAbsence: !existed || pod.nodeName === undefined,
+    rest: findRest(suspect),
   };
 };
 
@@ -120,13 +125,14 @@ const judgeProcessGone: Rule = (suspect) => {
   if (pod.processes === undefined) return undefined;
   const seen = judgeProcesses(pod, pod.processes, owner, skew);
   if (seen.kind !== "gone") return undefined;
-  const doubt = doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false });
+  const unsettled = pod.createdAt <= owner.lockedAt - skew ? undefined : doubtSettled(suspect);
+  const doubt = doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ?? unsettled;
   if (doubt !== undefined) return doubt;
   return {
     kind: "gone",
     reason: "process-gone",
     message: `${seen.message} in pod ${describePod(suspect)}`,
-    restsOnAbsence: pod.createdAt > owner.lockedAt - skew,
+    rest: findRest(suspect),
   };
 };
 
@@ -157,18 +163,39 @@ function wasWrittenBefore({ last }: Container, startedAt: EpochNanoseconds, lock
   return last.startedAt <= second && second < last.finishedAt && last.finishedAt <= startedAt;
 }
 
-/** True when some run of some container of the pod may have covered the time of the lock. */
-function mayHaveBeenAlive({ pod, owner, skew }: Suspect): boolean {
-  const { lockedAt } = owner;
-  if (pod.containers.every(({ state }) => state.kind === "unreported")) return pod.createdAt <= lockedAt + skew;
-  return pod.containers.some(({ state, last, restartCount }) => {
-    if (restartCount === undefined || restartCount > 0) return true;
-    if (state.kind === "running" && (state.startedAt === undefined || state.startedAt <= lockedAt + skew)) return true;
-    const runs = [last, state.kind === "terminated" ? state.run : undefined].filter((run) => run !== undefined);
-    return runs.some(
-      (run) => (run.startedAt === undefined || run.startedAt <= lockedAt + skew) && (run.finishedAt === undefined || run.finishedAt >= lockedAt - skew),
-    );
-  });
+/** What a finding that the pod's own containers are gone leaves to be believed. */
+function findRest({ pod, owner, skew, patterns }: Suspect): Rest {
+  const existed = pod.createdAt <= owner.lockedAt - skew;
+  const wrote = existed && relevantContainers(pod, patterns).some((container) => knownRuns(container, pod).some((run) => covers(run, owner.lockedAt, skew)));
+  return wrote ? { kind: "forerunner", before: pod.createdAt } : { kind: "absence" };
+}
+
+/** A run of a container; without an end while it goes on. */
+interface Run {
+  readonly start: EpochNanoseconds;
+  readonly end: EpochNanoseconds | undefined;
+}
+
+/** The runs of a container that its status tells of: the present one and the one before. */
+function knownRuns({ state, last }: Container, pod: Pod): readonly Run[] {
+  const ended = [last, state.kind === "terminated" ? state.run : undefined]
+    .filter((run) => run?.finishedAt !== undefined)
+    .map((run): Run => ({ start: run?.startedAt ?? pod.createdAt, end: run?.finishedAt }));
+  return state.kind === "running" ? [...ended, { start: state.startedAt ?? pod.createdAt, end: undefined }] : ended;
+}
+
+function covers({ start, end }: Run, at: EpochNanoseconds, skew: Nanoseconds): boolean {
+  return start <= at + skew && (end === undefined || end >= at - skew);
+}
+
+/** True when some run of the container may have been there at the time of the lock: one that is told of, or an earlier one that no longer is. */
+function mayHaveRunAt(container: Container, { pod, owner, skew }: Suspect): boolean {
+  const { restartCount, last, state } = container;
+  if (state.kind === "unreported") return true;
+  const runs = knownRuns(container, pod);
+  if (runs.some((run) => covers(run, owner.lockedAt, skew))) return true;
+  const forgotten = restartCount === undefined || restartCount > (last === undefined ? 0 : 1);
+  return forgotten && runs.every(({ start }) => owner.lockedAt <= start + skew);
 }
 
 function startsOf({ state, last }: Container): readonly EpochNanoseconds[] {
@@ -188,7 +215,7 @@ function doubtNode(node: NodeState, { deletedIsFine }: { readonly deletedIsFine:
     case "not-ready":
       return undetermined("node-not-ready", `node ${quoteUntrusted(node.name)} is not Ready, so the pod's status may be out of date`);
     case "unlisted":
-      return undetermined("nodes-not-listed", `the nodes could not be listed, so the pod's status cannot be trusted: ${node.problem}`);
+      return undetermined("nodes-not-listed", `the nodes could not be listed, so the pod's status cannot be trusted: ${escapeUntrusted(node.problem)}`);
   }
 }
 

@@ -16,13 +16,13 @@ export function podHostname(pod: Pod): string | undefined {
 
 /**
  * True when processes of the pod may have the given hostname. The cluster's domain is not known, so a fully qualified name is
- * compared up to `.svc`; its first label alone matches too, which can only add a candidate.
+ * compared by its beginning: whatever follows the pod's own name and a dot matches, which can only add a candidate.
  */
 export function mayHaveHostname(pod: Pod, lockHostname: string, nodes: readonly Node[]): boolean {
   const wanted = lockHostname.toLowerCase();
   const own = podHostname(pod);
   if (own === undefined) return hostnamesOfNode(pod.nodeName, nodes).some((name) => sameMachine(name, wanted));
-  return wanted === own || firstLabel(wanted) === own;
+  return wanted === own || wanted.startsWith(`${own}.`);
 }
 
 /** The node whose name or address a lock's hostname is, if any: no pod is ever called like that. */

@@ -10,6 +10,9 @@ const RETURNED_NODE_DOUBT: Nanoseconds = 10n * MINUTE + 30n * SECOND;
 /** A node that became Ready this soon after its creation has just joined: it is not one that came back. */
 const JOINING_TIME: Nanoseconds = 2n * MINUTE;
 
+/** After a node falls silent it takes 40 to 50 s until it loses Ready. */
+const SILENCE_NOTICED: Nanoseconds = MINUTE;
+
 /** The nodes whose silence a person vouches for (`--unreachable-nodes=ignore`, `ignore:<node>`). */
 export interface IgnoredNodes {
   readonly all: boolean;
@@ -26,24 +29,34 @@ export interface DoubtfulNode {
  * The nodes of a cluster that make the absence of a pod unprovable: older than the lock, not said to be off, and not Ready or Ready again too recently.
  * A kubelet that cannot reach the API server does not learn that its pod was force-deleted.
  */
-export function findDoubtfulNodes(
-  nodes: readonly Node[],
-  lockedAt: EpochNanoseconds,
-  now: EpochNanoseconds,
-  skew: Nanoseconds,
-  ignored: IgnoredNodes,
-): readonly DoubtfulNode[] {
+export function findDoubtfulNodes(nodes: readonly Node[], { lockedAt, now, skew, ignored, deletedBefore }: AbsenceQuestion): readonly DoubtfulNode[] {
   if (ignored.all) return [];
   return nodes
     .filter((node) => node.createdAt <= lockedAt + skew && !node.outOfService && !ignored.names.includes(node.name))
     .flatMap((node) => {
-      if (node.ready !== "True") return [{ name: node.name, why: `is not Ready (${node.ready})` }];
+      if (node.ready !== "True") {
+        // It was still Ready when the pod in question was deleted, so its kubelet learnt of that.
+        const silentSince = node.readySince;
+        if (deletedBefore !== undefined && silentSince !== undefined && silentSince > deletedBefore + SILENCE_NOTICED) return [];
+        return [{ name: node.name, why: `is not Ready (${node.ready})` }];
+      }
       if (node.readySince === undefined) return [{ name: node.name, why: "does not say since when it is Ready" }];
       const joined = node.readySince - node.createdAt <= JOINING_TIME;
       if (!joined && node.readySince > now - RETURNED_NODE_DOUBT) return [{ name: node.name, why: "was not Ready until less than 10 min 30 s ago" }];
       return [];
     })
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Of which pod it is asked whether it may still run unseen. */
+export interface AbsenceQuestion {
+  /** The lock's time, by the later of the writer's and the store's clock: a node that joined after it ran no writer. */
+  readonly lockedAt: EpochNanoseconds;
+  readonly now: EpochNanoseconds;
+  readonly skew: Nanoseconds;
+  readonly ignored: IgnoredNodes;
+  /** The pod in question was deleted before this time; at any time when undefined. */
+  readonly deletedBefore: EpochNanoseconds | undefined;
 }
 
 /** Whether what a pod's status says can be believed: only a Ready node's kubelet reports. */

@@ -18,8 +18,13 @@ export const BUILTIN_OWNERS: readonly OwnerPattern[] = [
   { glob: "*-workspace-0", container: "pulumi", profile: "operator-v2" },
 ];
 
+/** Characters of a fully qualified domain name (RFC 1123), which the kernel's own 64 never reach. */
+const LONGEST_HOSTNAME = 253;
+
 /** The patterns of a list that match a lock's hostname. */
 export function matchOwners(hostname: string, patterns: readonly OwnerPattern[]): readonly OwnerPattern[] {
+  // No pod's hostname is longer; a lock's may be, and takes a pattern long to refuse.
+  if (hostname.length > LONGEST_HOSTNAME) return [];
   return patterns.filter(({ glob }) => compile(glob)(hostname));
 }
 

@@ -1,6 +1,6 @@
 import type { Pod, ProcessObservation } from "./cluster.ts";
 import type { Owner } from "./lock.ts";
-import { quoteUntrusted } from "./text.ts";
+import { escapeUntrusted, quoteUntrusted } from "./text.ts";
 import type { Nanoseconds } from "./time.ts";
 
 /** What the processes of a pod say of the one that wrote a lock. */
@@ -11,10 +11,11 @@ export type ProcessFinding = { readonly kind: "gone" | "may-live" | "unknown"; r
  * there may be the writer under another number: a process called pulumi that may be as old as the lock, or the pid as an inner number of a nested PID namespace.
  */
 export function judgeProcesses(pod: Pod, observation: ProcessObservation, owner: Owner, skew: Nanoseconds): ProcessFinding {
-  if (observation.kind === "could-not-look") return { kind: "unknown", message: `its processes could not be seen: ${observation.problem}` };
+  if (observation.kind === "could-not-look") return { kind: "unknown", message: `its processes could not be seen: ${escapeUntrusted(observation.problem)}` };
   const unseen = pod.containers.find(
     ({ name, state, containerId }) =>
-      state.kind === "running" && !observation.containers.some((seen) => seen.container === name && seen.containerId === containerId),
+      (state.kind === "running" || state.kind === "unreported") &&
+      !observation.containers.some((seen) => seen.container === name && seen.containerId === containerId),
   );
   if (unseen !== undefined) return { kind: "unknown", message: `the processes of container ${quoteUntrusted(unseen.name)} were not seen` };
   if (observation.containers.length === 0) return { kind: "unknown", message: "no container's processes were seen" };

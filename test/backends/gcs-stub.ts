@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-interface Stored {
+export interface Stored {
   readonly bytes: Buffer;
   readonly generation: string;
   readonly timeCreated: string;
@@ -38,7 +38,7 @@ export class GcsStub {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? "/", "http://stub");
     const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(Buffer.from(chunk));
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
     const [, bucketName = "", name] = /\/b\/([^/]+)\/o(?:\/(.+))?$/.exec(url.pathname) ?? [];
     const objects = this.buckets.get(bucketName);
     const reply = (status: number, body: object): void => void response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));

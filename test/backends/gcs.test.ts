@@ -8,7 +8,7 @@ import { openGcs } from "../../src/backends/gcs.ts";
 import { aLock, describeBackendContract } from "./contract.ts";
 import { FaultProxy } from "./fault-proxy.ts";
 import { playGcsFaults } from "./gcs-fixture.ts";
-import { GcsStub } from "./gcs-stub.ts";
+import { GcsStub, type Stored } from "./gcs-stub.ts";
 
 const PREFIX = "team/state/";
 const never = new AbortController().signal;
@@ -31,7 +31,7 @@ describeBackendContract({
       create: () => {
         proxy.fault = () => undefined;
         const bucket = `b-${randomUUID()}`;
-        const objects = new Map();
+        const objects = new Map<string, Stored>();
         stub.buckets.set(bucket, objects);
         return Promise.resolve({
           open: () =>

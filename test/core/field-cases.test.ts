@@ -1,8 +1,10 @@
 // Situations that people really met, each by its id; "now" is 2026-03-10T12:00:00Z.
 import { describe, expect, it } from "vitest";
 
+import { formatIdentity } from "../../src/core/backend-identity.ts";
+import { keyPrefix, splitBackendUrl } from "../../src/core/backend-url.ts";
 import type { ClusterObservation, Pod } from "../../src/core/cluster.ts";
-import { parseLockKey } from "../../src/core/key.ts";
+import { parseLockKey, stackFolder } from "../../src/core/key.ts";
 import type { ObservedLock } from "../../src/core/lock.ts";
 import { readPod } from "../../src/kubernetes/read-objects.ts";
 import {
@@ -90,6 +92,18 @@ describe("A. is the pod that took the lock gone?", () => {
       { clusters: [aCluster({ pods: [replacement], stacks: [edgeDns] })] },
     ],
     ["C01 variant: no Stack of this cluster accounts for it", "foreign: no-stack", operatorLock, { clusters: [aCluster({ stacks: [] })] }],
+    [
+      "C01 trap: the replacement of the same stem is not the owner, though it runs since before the lock",
+      "stale: pod-not-found",
+      operatorLock,
+      { clusters: [aCluster({ pods: [aPod({ ...replacement, createdAt: at("2026-03-09T20:00:00Z") })], stacks: [edgeDns] })] },
+    ],
+    [
+      "C01 variant: the bucket is another cluster's too, whose Stack it is",
+      "foreign: no-stack",
+      operatorLock,
+      { clusters: [aCluster({ stacks: [aStack({ stacks: ["edge-dns.qa.region1"], backend: "azblob://elsewhere" })] })] },
+    ],
     ["C01 variant: no pattern matches", "foreign: no-pattern", operatorLock, { owners: ["iac-runner-*"] }],
     [
       "C02 the workspace's container restarted after the lock",
@@ -102,6 +116,24 @@ describe("A. is the pod that took the lock gone?", () => {
       "held: container-running",
       aLock({ hostname: "dns-prod-workspace-0", timestamp: "2026-03-10T08:30:00Z", pid: 1_904 }),
       { clusters: [aCluster({ pods: [aPod({ name: "dns-prod-workspace-0" })], stacks: [aStack({ name: "dns-prod" })] })] },
+    ],
+    [
+      "C02 trap: it restarted before the lock",
+      "held: container-running",
+      networkLock,
+      {
+        clusters: [
+          aCluster({
+            pods: [
+              aPod({
+                ...restarted,
+                containers: [aContainer(running("2026-03-10T09:02:10Z"), { restartCount: 3, last: aRun(undefined, "2026-03-10T09:02:05Z") })],
+              }),
+            ],
+            stacks: [networkStack],
+          }),
+        ],
+      },
     ],
     ["C04 a pod made again under the same name", "stale: pod-recreated", billingLock, { owners: ["billing-*"], clusters: [aCluster({ pods: [billingPod] })] }],
     [
@@ -241,6 +273,19 @@ describe("A. is the pod that took the lock gone?", () => {
       { owners: ["deploy-api-*"], clusters: [aCluster({ pods: [aPod({ name: "deploy-api-6c5f9d7b84-2lkqz" })] })] },
     ],
     [
+      "C22 a pod that started with its lock holds it, once it is old enough to be judged",
+      "held: container-running",
+      aLock({ hostname: "iac-runner-x9k2p", timestamp: "2026-03-10T11:58:30.2Z" }),
+      {
+        owners: ["iac-runner-*"],
+        clusters: [
+          aCluster({
+            pods: [aPod({ name: "iac-runner-x9k2p", createdAt: at("2026-03-10T11:58:28Z"), containers: [aContainer(running("2026-03-10T11:58:30Z"))] })],
+          }),
+        ],
+      },
+    ],
+    [
       "C22 the lock is young: left alone whatever the list says",
       "too-young: min-age",
       aLock({ hostname: "iac-runner-x9k2p", timestamp: "2026-03-10T11:59:30Z" }),
@@ -346,5 +391,57 @@ describe("C. keys and layouts", () => {
   ])("C25 the layout of %s does not matter to the verdict", (key, stack) => {
     const lock = aLock({ hostname: OPERATOR, key });
     expect(verdictOf(judge(lock, { clusters: [aCluster({ stacks: [aStack({ stacks: [stack] })] })] }))).toBe("stale: pod-not-found");
+  });
+});
+
+describe("C27 side files of the local file backend", () => {
+  const FOLDER = ".pulumi/locks/organization/shop/prod";
+  const stranded = `${FOLDER}/83aa.json.189c2f4e6b1d3a00.tmp`;
+  const body = '{"pid":61,"username":"pulumi","hostname":"iac-runner-x","timestamp":"2026-03-10T00:00:00Z"}';
+  it.each([
+    ["whole: judged by its owner", body, "stale: pod-not-found"],
+    ["cut off", body.slice(0, 40), "unreadable: not-json"],
+    ["empty", "", "unreadable: empty"],
+  ])("a stranded temporary file counts for Pulumi, so it is a lock: %s", (_, text, expected) => {
+    expect(verdictOf(judge(aLockWithBody(text, { key: stranded }), { owners: ["iac-runner-*"] }))).toBe(expected);
+  });
+
+  it.each([`${FOLDER}/2b77.json`, stranded, `${FOLDER}/README.txt`])("%s locks the stack organization/shop/prod", (key) => {
+    expect(parseLockKey(key).stack).toBe("organization/shop/prod");
+    expect(stackFolder(key)).toBe(`${FOLDER}/`);
+  });
+});
+
+describe("C29 the database's name is part of the key, and the column holds base64", () => {
+  const url = splitBackendUrl("postgres://janitor:secret@pg.internal.example:5432/iac_state_db?sslmode=require&table=iac_state");
+  const data =
+    "eyJwaWQiOjg4LCJ1c2VybmFtZSI6ImRlcGxveSIsImhvc3RuYW1lIjoiaWFjLXJ1bm5lci01ZjdjOGI5ZDZjLW0yeDRxIiwidGltZXN0YW1wIjoiMjAyNi0wMy0xMFQwOToxNDoyNy4xMTgyMDQ1MTFaIn0=";
+
+  it("the prefix of every key is the database", () => {
+    expect(url === undefined ? undefined : keyPrefix(url)).toBe("iac_state_db/");
+  });
+
+  it("the lock in the row is judged as any other", () => {
+    const lock = aLockWithBody(Buffer.from(data, "base64"));
+    expect(lock.content).toMatchObject({
+      owner: { pid: 88, username: "deploy", hostname: "iac-runner-5f7c8b9d6c-m2x4q", lockedAt: at("2026-03-10T09:14:27.118204511Z") },
+    });
+    expect(verdictOf(judge(lock, { owners: ["iac-runner-*"] }))).toBe("stale: pod-not-found");
+  });
+
+  it("the base64 itself, taken for the lock, is none", () => {
+    expect(verdictOf(judge(aLockWithBody(data)))).toBe("unreadable: not-json");
+    expect(verdictOf(judge(aLockWithBody(JSON.stringify({ data }))))).toBe("unreadable: not-a-lock");
+  });
+
+  it("P7: no password is in the backend's name", () => {
+    const name = formatIdentity({
+      scheme: "postgres",
+      endpoint: "pg.internal.example:5432",
+      database: "iac_state_db",
+      table: "iac_state",
+      prefix: "iac_state_db/",
+    });
+    expect(name).toBe("postgres://pg.internal.example:5432/iac_state_db (table iac_state)");
   });
 });

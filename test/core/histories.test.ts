@@ -2,7 +2,23 @@
 import { describe, expect, it } from "vitest";
 
 import type { Process } from "../../src/core/cluster.ts";
-import { aCluster, aContainer, aLock, aNode, aPod, aRun, at, judge, running, terminated, unreported, verdictOf, waiting, type CaseWords } from "./builders.ts";
+import {
+  aCluster,
+  aContainer,
+  aLock,
+  aNode,
+  aPod,
+  aRun,
+  aStack,
+  at,
+  judge,
+  running,
+  terminated,
+  unreported,
+  verdictOf,
+  waiting,
+  type CaseWords,
+} from "./builders.ts";
 
 const LOCKED = "2026-03-10T10:00:00.5Z";
 const lock = aLock({ timestamp: LOCKED });
@@ -352,5 +368,74 @@ describe("3. where two engineers would differ", () => {
   it("3.6 every cluster must be complete, and its nodes trusted, for an absence", () => {
     const doubtful = aCluster({ name: "green", nodes: [aNode({ ready: "Unknown" })] });
     expect(verdictOf(judge(named, { ...RUNNERS, clusters: [aCluster(), doubtful] }))).toBe("undetermined: node-unreachable");
+  });
+});
+
+describe("1.1 blue/green: no fact in a lock names a cluster", () => {
+  it("without a Stack here it is another cluster's, whatever its pod is called", () => {
+    expect(verdictOf(judge(lock, { clusters: [aCluster({ stacks: [] })] }))).toBe("foreign: no-stack");
+    expect(verdictOf(judge(lock, { clusters: [aCluster({ stacks: [aStack({ name: "other" })] })] }))).toBe("foreign: no-stack");
+  });
+
+  it("the other cluster, configured here too, holds it", () => {
+    const clusters = [aCluster({ name: "blue", pods: [aPod()] }), aCluster({ name: "green" })];
+    expect(verdictOf(judge(lock, { clusters }))).toBe("held: container-running");
+  });
+
+  it.each(["yes", "no"] as const)("--require-stack=%s overrides, for profiles and patterns alike", (requireStack) => {
+    const clusters = [aCluster({ stacks: [] })];
+    const expected = requireStack === "yes" ? "foreign: no-stack" : "stale: pod-not-found";
+    expect(verdictOf(judge(lock, { clusters, settings: { requireStack } }))).toBe(expected);
+    expect(verdictOf(judge(named, { ...RUNNERS, clusters, settings: { requireStack } }))).toBe(expected);
+  });
+});
+
+describe("1.13 and 1.17 machines of the same shape, and namespaces that were not asked", () => {
+  const docker = aLock({ hostname: "runner-t1abc-project-42-concurrent-0" });
+  it("1.13 the recipe of GitLab's pods does not match its docker executor", () => {
+    const owners = ["runner-*-project-*-concurrent-*-????????"];
+    expect(verdictOf(judge(docker, { owners }))).toBe("foreign: no-pattern");
+    expect(verdictOf(judge(aLock({ hostname: "runner-t1abc-project-42-concurrent-0-x7k2m9qp" }), { owners }))).toBe("stale: pod-not-found");
+  });
+
+  it("1.17 a message says so where only some namespaces were asked", () => {
+    expect(judge(named, { ...RUNNERS, clusters: [aCluster({ namespaces: ["iac"] })] }).message).toContain("of the namespaces asked");
+  });
+});
+
+describe("2.3 how people write the Stack of a lock", () => {
+  const shop = aLock({ key: ".pulumi/locks/organization/shop/dev/1.json" });
+  it.each([
+    ["dev", undefined, "stale: pod-not-found"],
+    ["organization/dev", undefined, "stale: pod-not-found"],
+    ["organization/shop/dev", "azblob://state", "stale: pod-not-found"],
+    ["myorg/shop/dev", "azblob://state/?storage_account=acme", "stale: pod-not-found"],
+    ["dev", "azblob://state?domain=blob.core.windows.net", "stale: pod-not-found"],
+    ["organization/dns/dev", undefined, "foreign: no-stack"],
+    ["dev", "azblob://state/team", "foreign: no-stack"],
+    ["dev", "azblob://state?storage_account=other", "foreign: no-stack"],
+    ["dev", "s3://state", "foreign: no-stack"],
+  ])("spec.stack %s, spec.backend %s: %s", (name, backend, expected) => {
+    const stack = aStack({ stacks: [name], ...(backend === undefined ? {} : { backend }) });
+    expect(verdictOf(judge(shop, { clusters: [aCluster({ stacks: [stack] })] }))).toBe(expected);
+  });
+
+  it("a Workspace counts like a Stack; a name over 63 characters is cut as its pod's hostname is", () => {
+    expect(verdictOf(judge(shop, { clusters: [aCluster({ stacks: [aStack({ kind: "Workspace", stacks: ["dev"] })] })] }))).toBe("stale: pod-not-found");
+    const long = "x".repeat(55);
+    const cut = aLock({ hostname: `${long}-workspa`, key: ".pulumi/locks/dev/1.json" });
+    const settings = { owners: [{ glob: "x*-workspa", container: "pulumi", profile: "operator-v2" as const }] };
+    expect(verdictOf(judge(cut, { settings, clusters: [aCluster({ stacks: [aStack({ name: long, stacks: ["dev"] })] })] }))).toBe("stale: pod-not-found");
+  });
+
+  it("the message of a lock whose Stack was deleted names the way around", () => {
+    expect(judge(shop, { clusters: [aCluster({ stacks: [] })] }).message).toContain("--require-stack=no");
+  });
+});
+
+describe("2.5 an old node's clock is 3 s fast", () => {
+  it("a successor 1 s older than the lock by the API server's clock is not called contradictory: its containers are later", () => {
+    const pod = { createdAt: at("2026-03-10T09:59:59Z"), containers: [aContainer(running("2026-03-10T10:00:07Z"))] };
+    expect(judgePod(pod)).toBe("stale: container-restarted");
   });
 });

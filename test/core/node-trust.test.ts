@@ -8,7 +8,7 @@ import { aCluster, aNode, aPod, at, NOW } from "./builders.ts";
 const LOCKED = at("2026-03-10T10:00:00.5Z");
 const NOBODY = { all: false, names: [] };
 const doubtful = (node: Node, ignored: { all: boolean; names: readonly string[] } = NOBODY): string =>
-  findDoubtfulNodes([node], LOCKED, NOW, 5n * SECOND, ignored)
+  findDoubtfulNodes([node], { lockedAt: LOCKED, now: NOW, skew: 5n * SECOND, ignored, deletedBefore: undefined })
     .map(({ why }) => why)
     .join();
 const { readySince: _, ...withoutTransition } = aNode();
@@ -51,9 +51,24 @@ describe("a node on which an absent pod may still run", () => {
     expect(doubtful(silent, { all: false, names: ["node-70", "node", "NODE-7"] })).not.toBe("");
   });
 
+  it.each([
+    ["long before the node fell silent: its kubelet learnt of that", "2026-03-10T09:00:00Z", false],
+    ["while the node was about to lose Ready", "2026-03-10T10:59:30Z", true],
+    ["when the node was silent already", "2026-03-10T11:30:00Z", true],
+  ])("for a pod that was deleted %s", (_, deletedBefore, doubted) => {
+    const silent = aNode({ ready: "Unknown", readySince: at("2026-03-10T11:00:00Z") });
+    expect(findDoubtfulNodes([silent], { lockedAt: LOCKED, now: NOW, skew: 0n, ignored: NOBODY, deletedBefore: at(deletedBefore) })).toHaveLength(
+      doubted ? 1 : 0,
+    );
+  });
+
   it("is named in an order that does not depend on the list's", () => {
     const nodes = ["c", "a", "b"].map((name) => aNode({ name, ready: "Unknown" }));
-    expect(findDoubtfulNodes(nodes, LOCKED, NOW, 0n, NOBODY).map(({ name }) => name)).toEqual(["a", "b", "c"]);
+    expect(findDoubtfulNodes(nodes, { lockedAt: LOCKED, now: NOW, skew: 0n, ignored: NOBODY, deletedBefore: undefined }).map(({ name }) => name)).toEqual([
+      "a",
+      "b",
+      "c",
+    ]);
   });
 });
 

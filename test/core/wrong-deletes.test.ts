@@ -148,6 +148,23 @@ describe("P1: a node's clock was ahead when it booted, and was set back before p
   });
 });
 
+describe("P1: the strong form, a lock written while the run before still ran, wants proof of that very thing", () => {
+  // The container runs since 10:00:03, less than the skew after the lock of 10:00:00.5.
+  it.each([
+    ["the run before covers the lock", "2026-03-10T09:00:00Z", "2026-03-10T10:00:02Z", "stale: container-restarted"],
+    ["it covers the lock's second only", "2026-03-10T10:00:00Z", "2026-03-10T10:00:01Z", "stale: container-restarted"],
+    ["it began after the lock: an earlier one may have written it, or this one", "2026-03-10T10:00:01Z", "2026-03-10T10:00:02Z", "held: container-running"],
+    ["it ended before the lock", "2026-03-10T09:00:00Z", "2026-03-10T09:59:59Z", "held: container-running"],
+    ["it ended in the lock's second", "2026-03-10T09:00:00Z", "2026-03-10T10:00:00Z", "held: container-running"],
+    ["it ended after its successor began: the clock was set back between", "2026-03-10T09:00:00Z", "2026-03-10T10:00:04Z", "held: container-running"],
+    ["when it began is not told", undefined, "2026-03-10T10:00:02Z", "held: container-running"],
+    ["when it ended is not told", "2026-03-10T09:00:00Z", undefined, "held: container-running"],
+  ])("%s", (_, startedAt, finishedAt, expected) => {
+    const containers = [aContainer(running("2026-03-10T10:00:03Z"), { restartCount: 4, last: aRun(startedAt, finishedAt) })];
+    expect(verdictOf(judge(workspaceLock, { clusters: [aCluster({ pods: [aPod({ containers })] })] }))).toBe(expected);
+  });
+});
+
 describe("P1: the pod that lives is not found by a careless comparison of hostnames", () => {
   const holder = (pod: Partial<Pod>, nodes?: readonly Node[]): ClusterObservation =>
     aCluster({ pods: [aPod({ name: "other", ...pod })], ...(nodes === undefined ? {} : { nodes }) });

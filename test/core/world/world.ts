@@ -1,10 +1,10 @@
 // Small true histories: what really happened to the writer of a lock, and what the API shows of it. All times are seconds before now.
 import fc from "fast-check";
 
-import type { ClusterObservation, Container, ContainerState, Node, Pod, Process, ProcessObservation } from "../../src/core/cluster.ts";
-import type { ObservedLock } from "../../src/core/lock.ts";
-import { formatTimestamp, MILLISECOND, SECOND, truncateToSecond, type EpochNanoseconds } from "../../src/core/time.ts";
-import { aLockWithBody, NOW } from "./builders.ts";
+import type { ClusterObservation, Container, ContainerState, Node, Pod, Process, ProcessObservation } from "../../../src/core/cluster.ts";
+import type { ObservedLock } from "../../../src/core/lock.ts";
+import { formatTimestamp, MILLISECOND, SECOND, truncateToSecond, type EpochNanoseconds } from "../../../src/core/time.ts";
+import { aLockWithBody, NOW } from "../builders.ts";
 
 const HOST = "app-workspace-0";
 /** How long a node that was cut off stays Ready. */
@@ -124,21 +124,19 @@ function strangerOf(given: Writer): fc.Arbitrary<Pod> {
 
 /** A pod of the writer's name that took its place, made after the lock was. */
 function successorOf(given: Writer, born: number): fc.Arbitrary<Pod> {
-  return fc
-    .record({ delay: fc.constantFrom(1, 3, 20), restarted: fc.boolean(), seen: fc.boolean() })
-    .map(({ delay, restarted, seen }): Pod => {
-      const started = Math.max(born - delay, 0);
-      const again = Math.max(started - 5, 0);
-      const last = restarted ? { last: { startedAt: wholeSecond(started), finishedAt: wholeSecond(again) } } : {};
-      const state: ContainerState = { kind: "running", startedAt: wholeSecond(restarted ? again : started) };
-      return podOf(given, 0, {
-        uid: "successor",
-        nodeName: "node-2",
-        createdAt: wholeSecond(born),
-        containers: [{ name: "pulumi", kind: "main", containerId: "c2", state, restartCount: restarted ? 1 : 0, ...last }],
-        ...(seen ? { processes: lookAt("c2", []) } : {}),
-      });
+  return fc.record({ delay: fc.constantFrom(1, 3, 20), restarted: fc.boolean(), seen: fc.boolean() }).map(({ delay, restarted, seen }): Pod => {
+    const started = Math.max(born - delay, 0);
+    const again = Math.max(started - 5, 0);
+    const last = restarted ? { last: { startedAt: wholeSecond(started), finishedAt: wholeSecond(again) } } : {};
+    const state: ContainerState = { kind: "running", startedAt: wholeSecond(restarted ? again : started) };
+    return podOf(given, 0, {
+      uid: "successor",
+      nodeName: "node-2",
+      createdAt: wholeSecond(born),
+      containers: [{ name: "pulumi", kind: "main", containerId: "c2", state, restartCount: restarted ? 1 : 0, ...last }],
+      ...(seen ? { processes: lookAt("c2", []) } : {}),
     });
+  });
 }
 
 export interface History {
@@ -163,13 +161,11 @@ function observe(story: string, lock: ObservedLock, pods: readonly Pod[], nodes:
 export const writerLives: fc.Arbitrary<History> = writer.chain((given) => {
   const lock = lockOf(given);
   const strangers = fc.array(strangerOf(given), { maxLength: 1 });
-  const inPlain = fc
-    .record({ strangers, terminating: fc.boolean(), seen: fc.boolean() })
-    .map(({ strangers: others, terminating, seen }) => {
-      const process = { pid: 300, name: "pulumi", zombie: false, startedAt: ago(given.lockAge + 0.2), innerPids: [] };
-      const pod = podOf(given, 0, { ...(terminating ? { deletionAt: ago(-300) } : {}), ...(seen ? { processes: lookAt("c1", [process]) } : {}) });
-      return observe("in plain sight", lock, [pod, ...others], [nodeOf("node-1", "True", 999_999)]);
-    });
+  const inPlain = fc.record({ strangers, terminating: fc.boolean(), seen: fc.boolean() }).map(({ strangers: others, terminating, seen }) => {
+    const process = { pid: 300, name: "pulumi", zombie: false, startedAt: ago(given.lockAge + 0.2), innerPids: [] };
+    const pod = podOf(given, 0, { ...(terminating ? { deletionAt: ago(-300) } : {}), ...(seen ? { processes: lookAt("c1", [process]) } : {}) });
+    return observe("in plain sight", lock, [pod, ...others], [nodeOf("node-1", "True", 999_999)]);
+  });
   // Cut off at any time, as long as its node has lost Ready by now or had spoken since the lock.
   const cutOff = fc
     .record({ strangers, cut: fc.oneof(fc.integer({ min: READY_OUTLASTS, max: given.lockAge + 30 }), fc.integer({ min: READY_OUTLASTS, max: 95_000 })) })

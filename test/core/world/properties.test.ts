@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 
-import { judge, verdictOf } from "./builders.ts";
+import { judge, verdictOf } from "../builders.ts";
 import { HISTORY_SKEW, writerGone, writerLives, type History } from "./world.ts";
 
 const RUNS = { numRuns: 10_000 };

