@@ -25,6 +25,8 @@ export async function openGcs({ url, env, requestTimeout, now }: BackendOptions,
   const settings = readGcsSettings(url, env);
   const { endpoint, bucket, prefix, universeDomain } = settings;
   const identity: BackendIdentity = { scheme: "gs", bucket, prefix, ...(endpoint === undefined ? {} : { endpoint: endpoint.replace(/^https?:\/\//, "") }) };
+  // The SDK takes this variable from the process, whatever it is told, and needs a scheme in it, which Pulumi does not.
+  delete process.env["STORAGE_EMULATOR_HOST"];
   const open = async (maxRetries: number): Promise<Bucket> => {
     const storage = new Storage({
       authClient: await openGoogleIdentity(settings, formatIdentity(identity)),
