@@ -2,7 +2,9 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
-    include: ["test/e2e/**/*.test.ts"],
+    // The contract of the backends again, in its whole length.
+    include: ["test/e2e/**/*.test.ts", "test/backends/*.test.ts"],
+    env: { CONTRACT: "whole" },
     globalSetup: ["test/e2e/setup.ts"],
     fileParallelism: false,
     testTimeout: 180_000,

@@ -15,13 +15,14 @@ const RECORD_LIMIT = 16 * 1024 * 1024;
 /** How often a delete is sent when the service says "later", always on the same generation. */
 const DELETE_TRIES = 3;
 
-/** For tests that need several pages of few objects. */
+/** For tests: several pages of few objects, and an endpoint of one's own that enforces conditions as Google does. */
 export interface GcsTuning {
   readonly pageSize?: number;
+  readonly enforcesConditions?: boolean;
 }
 
 /** Opens a bucket. Throws `backend-url-invalid`, and `backend-denied` when there are no credentials. */
-export async function openGcs({ url, env, requestTimeout, now }: BackendOptions, { pageSize = 1_000 }: GcsTuning = {}): Promise<Backend> {
+export async function openGcs({ url, env, requestTimeout, now }: BackendOptions, { pageSize = 1_000, enforcesConditions }: GcsTuning = {}): Promise<Backend> {
   const settings = readGcsSettings(url, env);
   const { endpoint, bucket, prefix, universeDomain } = settings;
   const identity: BackendIdentity = { scheme: "gs", bucket, prefix, ...(endpoint === undefined ? {} : { endpoint: endpoint.replace(/^https?:\/\//, "") }) };
@@ -39,7 +40,14 @@ export async function openGcs({ url, env, requestTimeout, now }: BackendOptions,
     });
     return storage.bucket(bucket);
   };
-  return new GcsBackend(identity, settings, { reading: await open(2), deleting: await open(0), pageSize, requestTimeout, now });
+  return new GcsBackend(identity, settings, {
+    reading: await open(2),
+    deleting: await open(0),
+    pageSize,
+    requestTimeout,
+    now,
+    enforcesConditions: enforcesConditions ?? endpoint === undefined,
+  });
 }
 
 interface GcsParts {
@@ -48,6 +56,7 @@ interface GcsParts {
   readonly pageSize: number;
   readonly requestTimeout: number;
   readonly now: () => number;
+  readonly enforcesConditions: boolean;
 }
 
 class GcsBackend implements Backend {
@@ -105,8 +114,8 @@ class GcsBackend implements Backend {
 
   async deleteLock(key: string, version: string): Promise<Deletion> {
     // An emulator may ignore the condition (fake-gcs-server does): the generation is compared right before.
-    const emulated = this.identity.scheme === "gs" && this.identity.endpoint !== undefined;
-    if (emulated) {
+    const { enforcesConditions } = this.#parts;
+    if (!enforcesConditions) {
       const present = await this.#findGeneration(key);
       if (present === undefined) return { kind: "vanished" };
       if (present !== version) return { kind: "changed" };
@@ -114,7 +123,7 @@ class GcsBackend implements Backend {
     for (let sent = 1; sent <= DELETE_TRIES; sent += 1) {
       try {
         await this.#within(this.#parts.deleting.file(this.#prefix + key).delete({ ifGenerationMatch: version }));
-        return { kind: "deleted", conditionEnforced: !emulated };
+        return { kind: "deleted", conditionEnforced: enforcesConditions };
       } catch (error) {
         const failure = readFailure(error);
         if (failure.status === 404) return { kind: sent === 1 ? "vanished" : "deleted-unconfirmed" };

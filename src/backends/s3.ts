@@ -24,19 +24,20 @@ import { readS3Settings, type S3Settings } from "./s3-settings.ts";
 const READ_TRIES = 3;
 const RECORD_LIMIT = 16 * 1024 * 1024;
 
-/** For tests that need several pages of few objects. */
+/** For tests: several pages of few objects, and an endpoint of one's own that enforces conditions as AWS does. */
 export interface S3Tuning {
   readonly pageSize?: number;
+  readonly enforcesConditions?: boolean;
 }
 
 /** Opens a bucket. No request is sent yet. Throws `backend-url-invalid`. */
-export async function openS3({ url, env, requestTimeout, now }: BackendOptions, { pageSize = 1_000 }: S3Tuning = {}): Promise<Backend> {
+export async function openS3({ url, env, requestTimeout, now }: BackendOptions, { pageSize = 1_000, enforcesConditions }: S3Tuning = {}): Promise<Backend> {
   const settings = readS3Settings(url, env);
   const config = await composeConfig(settings, env, requestTimeout);
   const reading = new S3Client({ ...config, maxAttempts: READ_TRIES });
   // A delete is sent once, and once more on purpose.
   const deleting = new S3Client({ ...config, maxAttempts: 1 });
-  return new S3Backend(settings, { reading, deleting, pageSize, requestTimeout, now });
+  return new S3Backend(settings, { reading, deleting, pageSize, requestTimeout, now, ...(enforcesConditions === undefined ? {} : { enforcesConditions }) });
 }
 
 interface S3Parts {
@@ -45,6 +46,7 @@ interface S3Parts {
   readonly pageSize: number;
   readonly requestTimeout: number;
   readonly now: () => number;
+  readonly enforcesConditions?: boolean;
 }
 
 class S3Backend implements Backend {
@@ -72,7 +74,8 @@ class S3Backend implements Backend {
     this.#prefix = escapeKeyFor("s3", prefix);
     this.#settings = settings;
     this.#parts = parts;
-    this.#enforcesConditions = endpoint === undefined || /^https?:\/\/([^/]+\.)?amazonaws\.com(\.cn)?(:\d+)?(\/|$)/.test(endpoint);
+    this.#enforcesConditions =
+      parts.enforcesConditions ?? (endpoint === undefined || /^https?:\/\/([^/]+\.)?amazonaws\.com(\.cn)?(:\d+)?(\/|$)/.test(endpoint));
     for (const client of [parts.reading, parts.deleting]) this.#watchClock(client);
   }
 

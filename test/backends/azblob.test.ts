@@ -67,8 +67,11 @@ describeBackendContract({
         const name = `c${randomUUID()}`;
         const container = await azurite.createContainer(name);
         return {
-          open: () =>
-            openAzblob({ url: `azblob://${name}/${PREFIX}`, env: azurite.env(proxy.port), requestTimeout: 2_000, now: () => Date.now() }, { pageSize: 10 }),
+          open: ({ wholePages } = { wholePages: false }) =>
+            openAzblob(
+              { url: `azblob://${name}/${PREFIX}`, env: azurite.env(proxy.port), requestTimeout: 2_000, now: () => Date.now() },
+              wholePages === true ? {} : { pageSize: 10 },
+            ),
           put: async (key, body) => void (await container.getBlockBlobClient(PREFIX + key).upload(body, body.length)),
           putOutside: async (key, body) => void (await container.getBlockBlobClient(`team/statue/${key}`).upload(body, body.length)),
           get: async (key) =>

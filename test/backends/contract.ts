@@ -1,9 +1,11 @@
+import pLimit from "p-limit";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import type { Backend, LockEntry } from "../../src/backends/backend.ts";
 import { formatIdentity } from "../../src/core/backend-identity.ts";
 import { MAX_LOCK_BYTES } from "../../src/core/lock.ts";
 import { JanitorError } from "../../src/errors.ts";
+import { readLocks } from "../../src/read-locks.ts";
 
 /** Faults that a fixture can play; a backend without a network states that it has none. */
 export interface FaultSwitch {
@@ -22,7 +24,8 @@ export interface FaultSwitch {
 
 /** One empty store, made anew for each test; keys are relative to the backend's prefix. */
 export interface StoreFixture {
-  readonly open: () => Promise<Backend>;
+  /** With small pages, unless the pages of real use are wanted. */
+  readonly open: (options?: { readonly wholePages: boolean }) => Promise<Backend>;
   readonly put: (key: string, body: Uint8Array) => Promise<void>;
   readonly get: (key: string) => Promise<Uint8Array | undefined>;
   readonly remove: (key: string) => Promise<void>;
@@ -163,6 +166,19 @@ export function describeBackendContract({
         for (const key of keys) await store.put(key, aLock());
         expect(await listKeys()).toEqual(keys.toSorted());
       });
+
+      // Half a minute on some stores, so only the end-to-end run takes the contract whole.
+      if (process.env["CONTRACT"] === "whole") {
+        it("lists and reads 10,000 locks, each once", async () => {
+          const keys = Array.from({ length: 10_000 }, (_, number) => `.pulumi/locks/organization/shop/stack-${number % 500}/${number}.json`);
+          await putMany(store, keys);
+          const whole = await store.open({ wholePages: true });
+          const read = await readLocks(whole, never, () => undefined);
+          await whole.close();
+          expect(new Set(read.map(({ key }) => key)).size).toBe(10_000);
+          expect(read.filter(({ content }) => content.kind === "readable")).toHaveLength(10_000);
+        }, 180_000);
+      }
 
       it("a store that is not there is an error, never an empty list", async () => {
         await store.destroy();
@@ -370,6 +386,12 @@ export function describeBackendContract({
       return error;
     }
   });
+}
+
+/** Puts many objects, some at a time. */
+async function putMany(store: StoreFixture, keys: readonly string[]): Promise<void> {
+  const limit = pLimit(32);
+  await Promise.all(keys.map((key) => limit(() => store.put(key, aLock()))));
 }
 
 async function listAll(backend: Backend): Promise<readonly LockEntry[]> {

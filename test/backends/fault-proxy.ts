@@ -23,9 +23,11 @@ export class FaultProxy {
   readonly requests: SeenRequest[] = [];
   /** Chooses the fault of a request; undefined passes it on as it is. */
   fault: (seen: SeenRequest) => Fault | undefined = () => undefined;
+  /** What the server does otherwise than the one it stands for; asked where there is no fault. */
+  correct: (seen: SeenRequest) => Promise<Fault | undefined> = () => Promise.resolve(undefined);
   readonly #target: URL;
   readonly #sockets = new Set<Socket>();
-  readonly #server = createServer((incoming, answer) => this.#handle(incoming, answer));
+  readonly #server = createServer((incoming, answer) => void this.#handle(incoming, answer));
 
   constructor(target: string) {
     this.#target = new URL(target);
@@ -58,10 +60,10 @@ export class FaultProxy {
     });
   }
 
-  #handle(incoming: IncomingMessage, answer: ServerResponse): void {
+  async #handle(incoming: IncomingMessage, answer: ServerResponse): Promise<void> {
     const seen: SeenRequest = { method: incoming.method ?? "", path: incoming.url ?? "", headers: incoming.headers };
     this.requests.push(seen);
-    const fault = this.fault(seen);
+    const fault = this.fault(seen) ?? (await this.correct(seen));
     switch (fault?.kind) {
       case "answer":
         incoming.resume();

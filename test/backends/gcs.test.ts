@@ -13,50 +13,55 @@ import { GcsStub, type Stored } from "./gcs-stub.ts";
 const PREFIX = "team/state/";
 const never = new AbortController().signal;
 
-describeBackendContract({
-  name: "gs on a stub with preconditions",
-  severalPages: 25,
-  folderMarkers: [".pulumi/locks/", ".pulumi/locks/organization/"],
-  preflight: ["allowed", "unknown"],
-  start: async () => {
-    const stub = new GcsStub();
-    await stub.start();
-    const proxy = new FaultProxy(`http://127.0.0.1:${stub.port}`);
-    await proxy.start();
-    return {
-      stop: async () => {
-        await proxy.stop();
-        await stub.stop();
-      },
-      create: () => {
-        proxy.fault = () => undefined;
-        const bucket = `b-${randomUUID()}`;
-        const objects = new Map<string, Stored>();
-        stub.buckets.set(bucket, objects);
-        return Promise.resolve({
-          open: () =>
-            openGcs(
-              { url: `gs://${bucket}/${PREFIX}`, env: { STORAGE_EMULATOR_HOST: `127.0.0.1:${proxy.port}` }, requestTimeout: 1_500, now: () => Date.now() },
-              { pageSize: 10 },
-            ),
-          put: (key: string, body: Uint8Array) => Promise.resolve(stub.put(bucket, PREFIX + key, body)),
-          putOutside: (key: string, body: Uint8Array) => Promise.resolve(stub.put(bucket, `team/statue/${key}`, body)),
-          get: (key: string) => Promise.resolve(stub.buckets.get(bucket)?.get(PREFIX + key)?.bytes),
-          remove: (key: string) => {
-            objects.delete(PREFIX + key);
-            return Promise.resolve();
-          },
-          destroy: () => {
-            stub.buckets.delete(bucket);
-            return Promise.resolve();
-          },
-          faults: playGcsFaults(proxy),
-          secrets: [],
-          close: () => Promise.resolve(),
-        });
-      },
-    };
-  },
+describe.each([
+  ["which enforces conditions, as Google does", true],
+  ["which is taken for an emulator, so the generation is compared right before", false],
+] as const)("gs on a stub %s", (name, enforcesConditions) => {
+  describeBackendContract({
+    name: `gs: ${name}`,
+    severalPages: 25,
+    folderMarkers: [".pulumi/locks/", ".pulumi/locks/organization/"],
+    preflight: ["allowed", "unknown"],
+    start: async () => {
+      const stub = new GcsStub();
+      await stub.start();
+      const proxy = new FaultProxy(`http://127.0.0.1:${stub.port}`);
+      await proxy.start();
+      return {
+        stop: async () => {
+          await proxy.stop();
+          await stub.stop();
+        },
+        create: () => {
+          proxy.fault = () => undefined;
+          const bucket = `b-${randomUUID()}`;
+          const objects = new Map<string, Stored>();
+          stub.buckets.set(bucket, objects);
+          return Promise.resolve({
+            open: ({ wholePages } = { wholePages: false }) =>
+              openGcs(
+                { url: `gs://${bucket}/${PREFIX}`, env: { STORAGE_EMULATOR_HOST: `127.0.0.1:${proxy.port}` }, requestTimeout: 1_500, now: () => Date.now() },
+                { enforcesConditions, ...(wholePages === true ? {} : { pageSize: 10 }) },
+              ),
+            put: (key: string, body: Uint8Array) => Promise.resolve(stub.put(bucket, PREFIX + key, body)),
+            putOutside: (key: string, body: Uint8Array) => Promise.resolve(stub.put(bucket, `team/statue/${key}`, body)),
+            get: (key: string) => Promise.resolve(stub.buckets.get(bucket)?.get(PREFIX + key)?.bytes),
+            remove: (key: string) => {
+              objects.delete(PREFIX + key);
+              return Promise.resolve();
+            },
+            destroy: () => {
+              stub.buckets.delete(bucket);
+              return Promise.resolve();
+            },
+            faults: playGcsFaults(proxy),
+            secrets: [],
+            close: () => Promise.resolve(),
+          });
+        },
+      };
+    },
+  });
 });
 
 describe("gs:// URLs with their environment, as Pulumi reads them (C37)", () => {

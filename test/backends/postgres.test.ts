@@ -24,7 +24,7 @@ async function createStore(server: PostgresServer, proxy: PostgresProxy): Promis
   };
   const all = async (statement: string): Promise<void> => void (await client.query(statement));
   return {
-    open: () =>
+    open: ({ wholePages } = { wholePages: false }) =>
       openPostgres(
         {
           url: `postgres://janitor:${POSTGRES_PASSWORD}@127.0.0.1:${proxy.port}/${database}?sslmode=disable`,
@@ -32,7 +32,7 @@ async function createStore(server: PostgresServer, proxy: PostgresProxy): Promis
           requestTimeout: 1_500,
           now: () => Date.now(),
         },
-        { pageSize: 10 },
+        wholePages === true ? {} : { pageSize: 10 },
       ),
     put: (key, body) => put(`${database}/${key}`, body),
     putOutside: (key, body) => put(`${database.replaceAll("_", "X")}/${key}`, body),

@@ -5,6 +5,7 @@ import {
   DeleteBucketCommand,
   DeleteObjectCommand,
   GetObjectCommand,
+  HeadObjectCommand,
   ListObjectsV2Command,
   PutObjectCommand,
   S3Client,
@@ -25,14 +26,20 @@ export interface S3Server {
 const PREFIX = "team/state/";
 
 /** The contract on a server of S3, through a proxy that plays the faults. */
-export function contractS3(name: string, startServer: () => Promise<S3Server>, more: Partial<ContractedBackend> = {}): ContractedBackend {
+export function contractS3(
+  name: string,
+  startServer: () => Promise<S3Server>,
+  more: Partial<ContractedBackend> & { readonly likeAws?: boolean } = {},
+): ContractedBackend {
+  const { likeAws = false, ...contract } = more;
   return {
     name,
     severalPages: 25,
     folderMarkers: [".pulumi/locks/", ".pulumi/locks/organization/"],
     racesUntold: "a server that is not AWS answers 204 to the delete of what is gone",
     preflight: ["allowed", "unknown"],
-    ...more,
+    ...(likeAws ? { racesUntold: "the translation of the answer for what is gone is not atomic" } : {}),
+    ...contract,
     start: async () => {
       const server = await startServer();
       const proxy = new FaultProxy(`http://127.0.0.1:${server.port}`);
@@ -42,13 +49,13 @@ export function contractS3(name: string, startServer: () => Promise<S3Server>, m
           await proxy.stop();
           await server.stop();
         },
-        create: () => createStore(server, proxy),
+        create: () => createStore(server, proxy, likeAws),
       };
     },
   };
 }
 
-async function createStore({ port, accessKeyId, secretAccessKey }: S3Server, proxy: FaultProxy): Promise<StoreFixture> {
+async function createStore({ port, accessKeyId, secretAccessKey }: S3Server, proxy: FaultProxy, likeAws: boolean): Promise<StoreFixture> {
   proxy.fault = () => undefined;
   const bucket = `b-${randomUUID()}`;
   const client = new S3Client({
@@ -59,6 +66,18 @@ async function createStore({ port, accessKeyId, secretAccessKey }: S3Server, pro
     requestChecksumCalculation: "WHEN_REQUIRED",
   });
   await client.send(new CreateBucketCommand({ Bucket: bucket }));
+  const exists = async (key: string): Promise<boolean> => {
+    try {
+      await client.send(new HeadObjectCommand({ Bucket: bucket, Key: key }));
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  proxy.correct = async (seen) => {
+    const key = decodeURIComponent(seen.path.split("?")[0]?.slice(bucket.length + 2) ?? "");
+    return likeAws && kindOf(seen) === "delete" && !(await exists(key)) ? NO_SUCH_KEY : undefined;
+  };
   const put = async (key: string, body: Uint8Array): Promise<void> => void (await client.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: body })));
   const remove = async (key: string): Promise<void> => void (await client.send(new DeleteObjectCommand({ Bucket: bucket, Key: key })));
   return {
@@ -70,7 +89,7 @@ async function createStore({ port, accessKeyId, secretAccessKey }: S3Server, pro
           requestTimeout: 2_000,
           now: () => Date.now(),
         },
-        { pageSize: 10 },
+        { pageSize: 10, ...(likeAws ? { enforcesConditions: true } : {}) },
       ),
     put: (key, body) => put(PREFIX + key, body),
     putOutside: (key, body) => put(`team/statue/${key}`, body),
@@ -92,6 +111,14 @@ async function createStore({ port, accessKeyId, secretAccessKey }: S3Server, pro
     close: () => Promise.resolve(client.destroy()),
   };
 }
+
+/** What AWS answers to a conditional delete of what is gone; versitygw says 204. */
+const NO_SUCH_KEY = {
+  kind: "answer",
+  status: 404,
+  headers: { "content-type": "application/xml" },
+  body: '<?xml version="1.0"?><Error><Code>NoSuchKey</Code></Error>',
+} as const;
 
 function kindOf({ method, path }: SeenRequest): "list" | "read" | "delete" | "write" | "other" {
   if (method === "GET" || method === "HEAD") return path.includes("list-type=2") ? "list" : "read";
