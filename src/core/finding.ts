@@ -107,7 +107,7 @@ const judgeRestarted: Rule = (suspect) => {
   if (existed && !pod.containers.some((container) => mayHaveRunAt(container, suspect))) {
     return undetermined(
       "clock-contradiction",
-      `pod ${describePod(suspect)} is older than the lock and never restarted, yet none of its containers was there to write it: a clock was set back`,
+      `pod ${describePod(suspect)} is older than the lock, yet by its status no container of it ran when the lock was written: a clock was set back, or the writer was another pod`,
     );
   }
   const unsettled = existed ? undefined : doubtSettled(suspect);

@@ -18,13 +18,15 @@ export const BUILTIN_OWNERS: readonly OwnerPattern[] = [
   { glob: "*-workspace-0", container: "pulumi", profile: "operator-v2" },
 ];
 
-/** Characters of a fully qualified domain name (RFC 1123), which the kernel's own 64 never reach. */
-const LONGEST_HOSTNAME = 253;
+/** The kernel's limit for a hostname (`HOST_NAME_MAX`); a lock's may be longer, and takes a pattern long to refuse. */
+const LONGEST_HOSTNAME = 64;
+
+/** What a pod's hostname may be made of (RFC 1123). */
+const POD_HOSTNAME = /^[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$/;
 
 /** The patterns of a list that match a lock's hostname. */
 export function matchOwners(hostname: string, patterns: readonly OwnerPattern[]): readonly OwnerPattern[] {
-  // No pod's hostname is longer; a lock's may be, and takes a pattern long to refuse.
-  if (hostname.length > LONGEST_HOSTNAME) return [];
+  if (hostname.length > LONGEST_HOSTNAME || !POD_HOSTNAME.test(hostname)) return [];
   return patterns.filter(({ glob }) => compile(glob)(hostname));
 }
 
@@ -41,6 +43,11 @@ export function parseOwnerPattern(text: string): ParsedOwner {
   if (!/^[A-Za-z0-9.*?-]+$/.test(glob)) return refuse("a pattern has letters, digits, '.', '-', '*' and '?' only: other characters are in no pod's hostname");
   if (container !== undefined && !/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/.test(container)) return refuse("what follows '=' is no container's name");
   if (couldMatchContainerId(glob)) return refuse("it matches the 12 hexadecimal digits of a Docker container, which is no pod");
+  if (/-concurrent-[^-]*$/.test(glob))
+    return refuse(
+      "it matches a virtual machine of GitLab's docker executor, which is no pod; use the whole tail, as in 'runner-*-project-*-concurrent-*-????????'",
+    );
+  if (/^ip-[\d*?]/.test(glob) && /[*?]/.test(glob)) return refuse("it matches EC2 machines, which are no pods");
   const machine = MACHINES.find((name) => compile(glob)(name));
   if (machine !== undefined)
     return refuse(`it matches ${machine}, which is no pod; use the whole tail of the pod's name, as in 'runner-*-project-*-concurrent-*-????????'`);

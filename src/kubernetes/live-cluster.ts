@@ -100,7 +100,7 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
     name,
     kind: "live",
     observe: async (hostnames, signal): Promise<ClusterObservation> => {
-      // Nodes first: a pod with hostNetwork has its node's name. What a node says later than the pods would prove no more.
+      // Nodes first: a pod with hostNetwork has its node's name. A node that falls silent while the pods are listed is seen at the second look.
       const nodes = await listNodes(signal);
       const [pods, stacks, uid] = await Promise.all([
         listPods(hostnames, nodes.kind === "listed" ? nodes.nodes : [], signal),

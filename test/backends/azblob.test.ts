@@ -70,7 +70,7 @@ describeBackendContract({
           open: ({ wholePages } = { wholePages: false }) =>
             openAzblob(
               { url: `azblob://${name}/${PREFIX}`, env: azurite.env(proxy.port), requestTimeout: 2_000, now: () => Date.now() },
-              wholePages === true ? {} : { pageSize: 10 },
+              wholePages ? {} : { pageSize: 10 },
             ),
           put: async (key, body) => void (await container.getBlockBlobClient(PREFIX + key).upload(body, body.length)),
           putOutside: async (key, body) => void (await container.getBlockBlobClient(`team/statue/${key}`).upload(body, body.length)),

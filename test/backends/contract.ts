@@ -168,6 +168,7 @@ export function describeBackendContract({
       });
 
       // Half a minute on some stores, so only the end-to-end run takes the contract whole.
+      // oxlint-disable-next-line vitest/no-conditional-tests -- as said.
       if (process.env["CONTRACT"] === "whole") {
         it("lists and reads 10,000 locks, each once", async () => {
           const keys = Array.from({ length: 10_000 }, (_, number) => `.pulumi/locks/organization/shop/stack-${number % 500}/${number}.json`);

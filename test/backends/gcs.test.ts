@@ -41,7 +41,7 @@ describe.each([
             open: ({ wholePages } = { wholePages: false }) =>
               openGcs(
                 { url: `gs://${bucket}/${PREFIX}`, env: { STORAGE_EMULATOR_HOST: `127.0.0.1:${proxy.port}` }, requestTimeout: 1_500, now: () => Date.now() },
-                { enforcesConditions, ...(wholePages === true ? {} : { pageSize: 10 }) },
+                { enforcesConditions, ...(wholePages ? {} : { pageSize: 10 }) },
               ),
             put: (key: string, body: Uint8Array) => Promise.resolve(stub.put(bucket, PREFIX + key, body)),
             putOutside: (key: string, body: Uint8Array) => Promise.resolve(stub.put(bucket, `team/statue/${key}`, body)),

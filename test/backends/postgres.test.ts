@@ -32,7 +32,7 @@ async function createStore(server: PostgresServer, proxy: PostgresProxy): Promis
           requestTimeout: 1_500,
           now: () => Date.now(),
         },
-        wholePages === true ? {} : { pageSize: 10 },
+        wholePages ? {} : { pageSize: 10 },
       ),
     put: (key, body) => put(`${database}/${key}`, body),
     putOutside: (key, body) => put(`${database.replaceAll("_", "X")}/${key}`, body),

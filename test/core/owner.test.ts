@@ -44,6 +44,8 @@ describe("an --owner value", () => {
     ["fv-az*", /fv-az/],
     ["runner-*", /concurrent/],
     ["runner-*-project-*-concurrent-*", /concurrent/],
+    ["runner-t1-project-4711-concurrent-?", /docker executor/],
+    ["ip-10-8-*", /EC2/],
     ["!app-*", /letters, digits/],
     ["{a,b}-*", /letters, digits/],
     ["app-[a-z]", /letters, digits/],
@@ -56,13 +58,17 @@ describe("an --owner value", () => {
   });
 
   it.each([
-    ["iac-runner-*", "iac-runner-", true],
+    ["iac-runner-*", "iac-runner-a", true],
+    ["iac-runner-*", "iac-runner-", false],
+    ["iac-runner-*", "iac-runner-a ", false],
+    ["iac-runner-*", "iac-runner_a", false],
+    ["iac-runner-*", `iac-runner-${"a".repeat(60)}`, false],
     ["iac-runner-*", "iac-runner-a.b.c", true],
     ["iac-runner-*", "xiac-runner-a", false],
     ["iac-runner-?", "iac-runner-ab", false],
     ["iac.runner", "iacxrunner", false],
     ["x-*", "X-1", false],
-    [".x-*", ".x-1", true],
+    ["x-*", ".x-1", false],
   ])("%s against %s: %s", (glob, hostname, matches) => {
     expect(matchOwners(hostname, [{ glob, profile: "explicit" }]).length > 0).toBe(matches);
   });

@@ -92,16 +92,6 @@ describe("P1: the writer was force-deleted and runs on, on a node that is cut of
     expect(verdictOf(judge(workspaceLock, { clusters: [aCluster({ pods: [successor], nodes: cutOff })] }))).not.toMatch(/^stale/);
   });
 
-  it("likewise on a node whose runtime hung at five, and whose kubelet fell silent later: Ready tells its last change only", () => {
-    // False from 05:00, Unknown from 10:30: at 05:30, when the forerunner was force-deleted, it was not Ready either.
-    const hung = aNode({ name: "node-7", ready: "Unknown", readySince: at("2026-03-10T10:30:00Z") });
-    const successor = aPod({
-      createdAt: at("2026-03-10T06:00:00Z"),
-      containers: [aContainer(running("2026-03-10T10:45:00Z"), { restartCount: 1, last: aRun("2026-03-10T06:00:05Z", "2026-03-10T10:44:00Z") })],
-    });
-    expect(verdictOf(judge(workspaceLock, { clusters: [aCluster({ pods: [successor], nodes: [aNode(), hung] })] }))).not.toMatch(/^stale/);
-  });
-
   it("the writer's clock was slow, so that the lock seems older than every node: the store knows better", () => {
     const lock = aLock({ hostname: "iac-runner-0", timestamp: "1970-01-01T00:05:00Z", storedAt: "2026-03-10T10:00:00Z" });
     expect(judgeRunners([], cutOff, lock)).not.toMatch(/^stale/);
