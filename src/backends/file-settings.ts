@@ -28,6 +28,7 @@ export function readFileSettings(url: string, home: string): FileSettings {
       hint: `It takes ${Array.from(PARAMETERS).join(", ")}.`,
     });
   }
+  refuseWrongValues(parts.query);
   const { path } = parts;
   if (path === "")
     throw new JanitorError("backend-url-invalid", "a file:// URL needs a folder", { hint: "Write file:///absolute/folder, file://~ or file://./relative." });
@@ -35,4 +36,14 @@ export function readFileSettings(url: string, home: string): FileSettings {
     throw new JanitorError("backend-url-invalid", "another user's home cannot be named in a file:// URL", { hint: "Write the folder in full, file:///home/…" });
   const expanded = path.startsWith("~") ? `${home}/${path.slice(2)}` : path.replace(/^\/([A-Za-z]:)/, "$1");
   return { root: resolve(expanded), prefix: parts.query.get("prefix") ?? "" };
+}
+
+/** What gocloud refuses of its parameters (blob/fileblob/fileblob.go, `forParams`), though they mean nothing here. */
+function refuseWrongValues(query: URLSearchParams): void {
+  const refuse = (problem: string): JanitorError => new JanitorError("backend-url-invalid", problem);
+  const metadata = query.get("metadata");
+  if (metadata !== null && metadata !== "" && metadata !== "skip") throw refuse("the parameter metadata is not skip");
+  const mode = query.get("dir_file_mode");
+  if (mode !== null && !/^\d+$/.test(mode)) throw refuse("the parameter dir_file_mode is no number");
+  if (query.has("base_url") !== query.has("secret_key_path")) throw refuse("the parameters base_url and secret_key_path go together");
 }

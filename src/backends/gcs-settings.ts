@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+
 import { keyPrefix, splitBackendUrl } from "../core/backend-url.ts";
 import { quoteUntrusted } from "../core/text.ts";
 import { JanitorError } from "../errors.ts";
@@ -34,6 +36,9 @@ export function readGcsSettings(url: string, env: Readonly<Record<string, string
   const anonymous = query.get("anonymous");
   if (anonymous !== null && anonymous !== "" && !/^(1|t|T|TRUE|true|True|0|f|F|FALSE|false|False)$/.test(anonymous))
     throw invalid("the parameter anonymous is neither true nor false");
+  const keyPath = query.get("private_key_path");
+  // It signs URLs, which are not needed here; Pulumi wants it to be there all the same.
+  if (keyPath !== null && keyPath !== "" && !existsSync(keyPath)) throw invalid("the file of private_key_path is not there");
   const emulator = env["STORAGE_EMULATOR_HOST"];
   const endpoint = emulator === undefined || emulator === "" ? undefined : emulator.includes("://") ? emulator.replace(/\/+$/, "") : `http://${emulator}`;
   const universeDomain = query.get("universe_domain") ?? undefined;

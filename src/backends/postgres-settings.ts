@@ -67,6 +67,7 @@ export function readPostgresSettings(url: string, env: Readonly<Record<string, s
   const password = nonEmpty(urlPassword) ?? query.get("password") ?? env["PGPASSWORD"];
   const applicationName = query.get("application_name") ?? env["PGAPPNAME"];
   const searchPath = query.get("search_path");
+  if (!/^\d*$/.test(query.get("connect_timeout") ?? "")) throw invalid("the parameter connect_timeout is no number");
   const [cert, key] = [query.get("sslcert") ?? env["PGSSLCERT"], query.get("sslkey") ?? env["PGSSLKEY"]];
   return {
     host: nonEmpty(urlHost) ?? query.get("host") ?? nonEmpty(env["PGHOST"]) ?? "localhost",

@@ -47,6 +47,18 @@ const PARAMETERS: readonly string[] = [
   "prefix",
 ];
 
+const BOOLEANS: readonly string[] = [
+  "anonymous",
+  "dualstack",
+  "fips",
+  "accelerate",
+  "use_path_style",
+  "s3ForcePathStyle",
+  "disable_https",
+  "disableSSL",
+  "hostname_immutable",
+];
+
 const ENCRYPTIONS = ["AES256", "aws:kms", "aws:kms:dsse", "aws:fsx"] as const;
 
 /** Reads an `s3://` URL with its environment as Pulumi does. Throws `backend-url-invalid`. */
@@ -59,7 +71,8 @@ export function readS3Settings(url: string, env: Readonly<Record<string, string 
     throw invalid(`${quoteUntrusted(bucket)} is the host of a service, not a bucket`, "Write s3://bucket?endpoint=host.");
   const unknown = Array.from(query.keys()).find((name) => !PARAMETERS.includes(name));
   if (unknown !== undefined) throw invalid(`the s3 backend has no parameter ${quoteUntrusted(unknown)}`, `It takes ${PARAMETERS.join(", ")}.`);
-  const flag = (...names: readonly string[]): boolean => names.some((name) => query.has(name) && query.get(name) !== "" && parseBoolean(name, query.get(name)));
+  const flags = new Map(BOOLEANS.map((name) => [name, query.has(name) && query.get(name) !== "" && parseBoolean(name, query.get(name))]));
+  const flag = (...names: readonly string[]): boolean => names.some((name) => flags.get(name) === true);
   const text = (name: string): string | undefined => query.get(name) ?? undefined;
   const capacity = query.get("rate_limiter_capacity");
   if (capacity !== null && !/^\d+$/.test(capacity)) throw invalid("the parameter rate_limiter_capacity is no number");

@@ -33,6 +33,11 @@ export class Pulumi {
     if (!ok) throw new Error(`pulumi stack init ${stack}: ${output}`);
   }
 
+  /** Opens the backend and lists its stacks. */
+  async listStacks(): Promise<PulumiResult> {
+    return await this.#run(["stack", "ls", "--all"]);
+  }
+
   /** Runs an update to its end. */
   async up(stack: string): Promise<PulumiResult> {
     return await this.#run(["up", "--yes", "--skip-preview", "--stack", stack]);
