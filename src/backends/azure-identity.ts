@@ -8,7 +8,11 @@ export function openIdentity(env: Readonly<Record<string, string | undefined>>):
   const tenantId = env["AZURE_TENANT_ID"];
   const clientId = env["AZURE_CLIENT_ID"];
   const authority = env["AZURE_AUTHORITY_HOST"];
-  const options = authority === undefined ? {} : { authorityHost: authority };
+  // An authority of one's own is not in Microsoft's list of them, which would be asked for over the internet.
+  const options =
+    authority === undefined
+      ? {}
+      : { authorityHost: authority, disableInstanceDiscovery: !/\.(microsoftonline\.(com|us)|chinacloudapi\.cn)\/?$/.test(authority) };
   if (tenantId !== undefined && clientId !== undefined) {
     const secret = env["AZURE_CLIENT_SECRET"];
     if (secret !== undefined) return new ClientSecretCredential(tenantId, clientId, secret, options);

@@ -19,10 +19,15 @@ const DELETE_TRIES = 3;
 export interface GcsTuning {
   readonly pageSize?: number;
   readonly enforcesConditions?: boolean;
+  /** In place of https://storage.googleapis.com; credentials go there. */
+  readonly apiEndpoint?: string;
 }
 
 /** Opens a bucket. Throws `backend-url-invalid`, and `backend-denied` when there are no credentials. */
-export async function openGcs({ url, env, requestTimeout, now }: BackendOptions, { pageSize = 1_000, enforcesConditions }: GcsTuning = {}): Promise<Backend> {
+export async function openGcs(
+  { url, env, requestTimeout, now }: BackendOptions,
+  { pageSize = 1_000, enforcesConditions, apiEndpoint }: GcsTuning = {},
+): Promise<Backend> {
   const settings = readGcsSettings(url, env);
   const { endpoint, bucket, prefix, universeDomain } = settings;
   const identity: BackendIdentity = { scheme: "gs", bucket, prefix, ...(endpoint === undefined ? {} : { endpoint: endpoint.replace(/^https?:\/\//, "") }) };
@@ -36,6 +41,7 @@ export async function openGcs({ url, env, requestTimeout, now }: BackendOptions,
       timeout: requestTimeout,
       retryOptions: { maxRetries, autoRetry: maxRetries > 0, totalTimeout: requestTimeout / 1_000, maxRetryDelay: 2 },
       ...(endpoint === undefined ? {} : { apiEndpoint: endpoint }),
+      ...(apiEndpoint === undefined ? {} : { apiEndpoint, useAuthWithCustomEndpoint: true }),
       ...(universeDomain === undefined ? {} : { universeDomain }),
     });
     return storage.bucket(bucket);

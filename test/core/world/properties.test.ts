@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { judge, verdictOf } from "../builders.ts";
 import { HISTORY_SKEW, writerGone, writerLives, type History } from "./world.ts";
 
-const RUNS = { numRuns: 10_000 };
+const RUNS = { numRuns: 2_000 };
 const seen = new Map<string, number>();
 
 function judged({ story, lock, clusters }: History, fate: string): string {
