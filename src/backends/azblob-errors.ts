@@ -1,4 +1,5 @@
-import { describeError, JanitorError, type ErrorCode } from "../errors.ts";
+import { describeError, type JanitorError } from "../errors.ts";
+import { composeBackendError, type FailureDescription } from "./driver.ts";
 
 /** What of an error of the Azure SDK says what happened: never its text. */
 export interface AzureFailure {
@@ -37,17 +38,9 @@ export function isTransient({ status, name }: AzureFailure): boolean {
   return status === 408 || status === 429 || status >= 500;
 }
 
-interface Description {
-  readonly code: ErrorCode;
-  readonly problem: string;
-  readonly hint?: string;
-}
-
 /** Turns an error of the SDK into one that names the backend, what was tried, and what is missing. */
 export function wrapAzureError(error: unknown, backend: string, action: Action): JanitorError {
-  if (error instanceof JanitorError) return error;
-  const { code, problem, hint } = describeFailure(readFailure(error), action, error);
-  return new JanitorError(code, `${backend}: could not ${action}: ${problem}`, { cause: error, ...(hint === undefined ? {} : { hint }) });
+  return composeBackendError(error, backend, action, () => describeFailure(readFailure(error), action, error));
 }
 
 /** What the janitor does in a container, in words. */
@@ -65,7 +58,7 @@ const SAS_PERMISSIONS: Readonly<Record<Action, string>> = {
 };
 
 // Codes: https://learn.microsoft.com/rest/api/storageservices/blob-service-error-codes
-function describeFailure({ status, code, name }: AzureFailure, action: Action, error: unknown): Description {
+function describeFailure({ status, code, name }: AzureFailure, action: Action, error: unknown): FailureDescription {
   switch (code) {
     case "AuthenticationFailed":
     case "InvalidAuthenticationInfo":
@@ -115,7 +108,7 @@ function describeFailure({ status, code, name }: AzureFailure, action: Action, e
   }
 }
 
-function describeOther({ status, code, name }: AzureFailure, action: Action, error: unknown): Description {
+function describeOther({ status, code, name }: AzureFailure, action: Action, error: unknown): FailureDescription {
   if (status === 401 || status === 403) {
     return {
       code: "backend-denied",

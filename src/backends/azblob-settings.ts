@@ -1,6 +1,7 @@
 import { keyPrefix, splitBackendUrl } from "../core/backend-url.ts";
 import { quoteUntrusted } from "../core/text.ts";
 import { JanitorError } from "../errors.ts";
+import { parseGoBoolean } from "./driver.ts";
 
 /** Which credential is used, by gocloud's order (blob/azureblob/azureblob.go, `newCredInfoFromEnv`). */
 export type AzblobCredential =
@@ -77,18 +78,14 @@ function readConnectionString(text: string | undefined): ReadonlyMap<string, str
   return new Map(pairs);
 }
 
-// Go's strconv.ParseBool.
-const TRUE_WORDS: ReadonlySet<string> = new Set(["1", "t", "T", "TRUE", "true", "True"]);
-const FALSE_WORDS: ReadonlySet<string> = new Set(["0", "f", "F", "FALSE", "false", "False"]);
-
 function parseBoolean(name: string, value: string | null): boolean {
-  if (value !== null && TRUE_WORDS.has(value)) return true;
-  if (value !== null && FALSE_WORDS.has(value)) return false;
-  throw invalid(`the parameter ${name} is neither true nor false`);
+  const parsed = parseGoBoolean(value ?? "");
+  if (parsed === undefined) throw invalid(`the parameter ${name} is neither true nor false`);
+  return parsed;
 }
 
 function isTrue(value: string | undefined): boolean {
-  return value !== undefined && TRUE_WORDS.has(value);
+  return parseGoBoolean(value ?? "") === true;
 }
 
 function nonEmpty(value: string | null | undefined): string | undefined {

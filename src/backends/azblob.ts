@@ -17,6 +17,7 @@ import { JanitorError } from "../errors.ts";
 import { isTransient, readFailure, wrapAzureError, type Action } from "./azblob-errors.ts";
 import { readAzblobSettings, type AzblobCredential, type AzblobSettings } from "./azblob-settings.ts";
 import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead, type WriteCheck } from "./backend.ts";
+import { compareClocks, deleteTwice, readUnlessDenied } from "./driver.ts";
 
 /** Tries of a read; a delete is sent once, and once more on purpose. */
 const READ_TRIES = 3;
@@ -83,7 +84,7 @@ class AzblobBackend implements Backend {
   }
 
   async readLock(key: string, signal: AbortSignal): Promise<LockRead> {
-    try {
+    return await readUnlessDenied(async () => {
       const read = await this.#download(key, MAX_LOCK_BYTES, "read a lock", signal);
       if (read === undefined) return { kind: "gone" };
       const content = read.kind === "whole" ? parseLockBody(read.bytes) : describeTooLarge(read.size);
@@ -93,22 +94,11 @@ class AzblobBackend implements Backend {
         content,
         ...(read.modifiedAt === undefined ? {} : { storedAt: fromMilliseconds(read.modifiedAt.getTime()) }),
       };
-    } catch (error) {
-      if (!(error instanceof JanitorError) || error.code !== "backend-denied") throw error;
-      return { kind: "found", version: "", content: { kind: "unread", problem: `${error.message}. ${error.hint ?? ""}` } };
-    }
+    });
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {
-    const first = await this.#tryDelete(key, version);
-    if (first !== "unanswered") return first;
-    // The answer was lost, or the service was busy: once more, on the same condition. What is gone now may be gone by the first.
-    const second = await this.#tryDelete(key, version);
-    if (second === "unanswered")
-      throw new JanitorError("backend-unreachable", `${this.#name}: could not remove a lock: the service did not answer twice; it may have been removed`, {
-        hint: "The next run tells.",
-      });
-    return second.kind === "vanished" ? { kind: "deleted-unconfirmed" } : second;
+    return await deleteTwice(() => this.#tryDelete(key, version), this.#name);
   }
 
   async createLock(key: string, body: Uint8Array): Promise<"created" | "exists"> {
@@ -244,11 +234,7 @@ class AzblobBackend implements Backend {
   }
 
   #readClock(date: Date | undefined): void {
-    if (date === undefined) return;
-    // A Date header has whole seconds: a difference of less says nothing.
-    const ahead = date.getTime() - this.#parts.now();
-    const offset = ahead > 0 ? ahead : ahead < -1_000 ? ahead + 1_000 : 0;
-    this.#clockOffset = BigInt(Math.trunc(offset)) * 1_000_000n;
+    if (date !== undefined) this.#clockOffset = compareClocks(date.getTime(), this.#parts.now());
   }
 
   #timeout(signal?: AbortSignal): AbortSignal {

@@ -1,4 +1,5 @@
-import { describeError, JanitorError, type ErrorCode } from "../errors.ts";
+import { describeError, type JanitorError } from "../errors.ts";
+import { composeBackendError, type FailureDescription } from "./driver.ts";
 
 /** What of an error of Google's SDK says what happened. */
 export interface GoogleFailure {
@@ -48,18 +49,10 @@ export type Action = keyof typeof PERMISSIONS;
 
 /** Turns an error of the SDK into one that names the backend, what was tried, and what is missing. */
 export function wrapGoogleError(error: unknown, backend: string, action: Action): JanitorError {
-  if (error instanceof JanitorError) return error;
-  const { code, problem, hint } = describeFailure(readFailure(error), action, error);
-  return new JanitorError(code, `${backend}: could not ${action}: ${problem}`, { cause: error, ...(hint === undefined ? {} : { hint }) });
+  return composeBackendError(error, backend, action, () => describeFailure(readFailure(error), action, error));
 }
 
-interface Description {
-  readonly code: ErrorCode;
-  readonly problem: string;
-  readonly hint?: string;
-}
-
-function describeFailure({ status, reason, message }: GoogleFailure, action: Action, error: unknown): Description {
+function describeFailure({ status, reason, message }: GoogleFailure, action: Action, error: unknown): FailureDescription {
   if (reason === "retentionPolicyNotMet" || (status === 403 && /retention policy|\bhold\b/i.test(message))) {
     // The service tells the date only in its text.
     const date = /\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)/.exec(message)?.[0];

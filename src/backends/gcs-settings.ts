@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { keyPrefix, splitBackendUrl } from "../core/backend-url.ts";
 import { quoteUntrusted } from "../core/text.ts";
 import { JanitorError } from "../errors.ts";
+import { parseGoBoolean } from "./driver.ts";
 
 /** Where the credentials of a `gs://` backend come from, in Pulumi's order (pkg/authhelpers/gcpauth.go). */
 export type GcsCredential =
@@ -33,16 +34,15 @@ export function readGcsSettings(url: string, env: Readonly<Record<string, string
   if (bucket === "storage.googleapis.com") throw invalid(`${quoteUntrusted(bucket)} is the host of a service, not a bucket`, "Write gs://bucket.");
   const unknown = Array.from(query.keys()).find((name) => !PARAMETERS.includes(name));
   if (unknown !== undefined) throw invalid(`the gs backend has no parameter ${quoteUntrusted(unknown)}`, `It takes ${PARAMETERS.join(", ")}.`);
-  const anonymous = query.get("anonymous");
-  if (anonymous !== null && anonymous !== "" && !/^(1|t|T|TRUE|true|True|0|f|F|FALSE|false|False)$/.test(anonymous))
-    throw invalid("the parameter anonymous is neither true nor false");
+  const anonymous = query.get("anonymous") ?? "";
+  if (anonymous !== "" && parseGoBoolean(anonymous) === undefined) throw invalid("the parameter anonymous is neither true nor false");
   const keyPath = query.get("private_key_path");
   // It signs URLs, which are not needed here; Pulumi wants it to be there all the same.
   if (keyPath !== null && keyPath !== "" && !existsSync(keyPath)) throw invalid("the file of private_key_path is not there");
   const emulator = env["STORAGE_EMULATOR_HOST"];
   const endpoint = emulator === undefined || emulator === "" ? undefined : emulator.includes("://") ? emulator.replace(/\/+$/, "") : `http://${emulator}`;
   const universeDomain = query.get("universe_domain") ?? undefined;
-  const isAnonymous = (anonymous !== null && /^(1|t|T|TRUE|true|True)$/.test(anonymous)) || query.get("access_id") === "-" || endpoint !== undefined;
+  const isAnonymous = parseGoBoolean(anonymous) === true || query.get("access_id") === "-" || endpoint !== undefined;
   return {
     bucket,
     prefix: keyPrefix(parts),

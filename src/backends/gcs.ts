@@ -6,6 +6,7 @@ import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts
 import { parseTimestamp, type EpochNanoseconds, type Nanoseconds } from "../core/time.ts";
 import { JanitorError } from "../errors.ts";
 import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead, type WriteCheck } from "./backend.ts";
+import { readUnlessDenied } from "./driver.ts";
 import { isTransient, readFailure, wrapGoogleError, type Action } from "./gcs-errors.ts";
 import { readGcsSettings, type GcsSettings } from "./gcs-settings.ts";
 import { openGoogleIdentity } from "./google-identity.ts";
@@ -106,16 +107,13 @@ class GcsBackend implements Backend {
   }
 
   async readLock(key: string): Promise<LockRead> {
-    try {
+    return await readUnlessDenied(async () => {
       const read = await this.#download(key, MAX_LOCK_BYTES, "read a lock");
       if (read === undefined) return { kind: "gone" };
       const content = read.kind === "whole" ? parseLockBody(read.bytes) : describeTooLarge(read.size);
       // When it was stored the listing tells; a download's headers do not.
       return { kind: "found", version: read.generation, content };
-    } catch (error) {
-      if (!(error instanceof JanitorError) || error.code !== "backend-denied") throw error;
-      return { kind: "found", version: "", content: { kind: "unread", problem: `${error.message}. ${error.hint ?? ""}` } };
-    }
+    });
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {

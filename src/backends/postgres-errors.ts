@@ -1,4 +1,5 @@
-import { describeError, JanitorError, type ErrorCode } from "../errors.ts";
+import { describeError, type JanitorError } from "../errors.ts";
+import { composeBackendError, type FailureDescription } from "./driver.ts";
 
 const PRIVILEGES = {
   "list the locks": "SELECT",
@@ -28,19 +29,11 @@ export function isUnanswered(error: unknown): boolean {
 
 /** Turns an error of the driver into one that names the backend, what was tried, and what is missing. */
 export function wrapPostgresError(error: unknown, backend: string, action: Action): JanitorError {
-  if (error instanceof JanitorError) return error;
-  const { code, problem, hint } = describeCode(codeOf(error), action, error);
-  return new JanitorError(code, `${backend}: could not ${action}: ${problem}`, { cause: error, ...(hint === undefined ? {} : { hint }) });
-}
-
-interface Description {
-  readonly code: ErrorCode;
-  readonly problem: string;
-  readonly hint?: string;
+  return composeBackendError(error, backend, action, () => describeCode(codeOf(error), action, error));
 }
 
 // Codes: https://www.postgresql.org/docs/current/errcodes-appendix.html
-function describeCode(code: string | undefined, action: Action, error: unknown): Description {
+function describeCode(code: string | undefined, action: Action, error: unknown): FailureDescription {
   switch (code) {
     case "42501":
       return { code: "backend-denied", problem: "permission denied", hint: `The role needs ${PRIVILEGES[action]} on the table.` };

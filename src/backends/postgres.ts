@@ -6,6 +6,7 @@ import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts
 import { fromMilliseconds, type Nanoseconds } from "../core/time.ts";
 import { JanitorError } from "../errors.ts";
 import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead, type WriteCheck } from "./backend.ts";
+import { deleteTwice, readUnlessDenied } from "./driver.ts";
 import { isUnanswered, wrapPostgresError, type Action } from "./postgres-errors.ts";
 import { readPostgresSettings, type PostgresSettings, type PostgresTls } from "./postgres-settings.ts";
 
@@ -84,28 +85,18 @@ class PostgresBackend implements Backend {
   }
 
   async readLock(key: string): Promise<LockRead> {
-    try {
+    return await readUnlessDenied(async () => {
       const row = await this.#select(key, MAX_LOCK_BYTES, "read a lock");
       if (row === undefined) return { kind: "gone" };
       this.#clockOffset = BigInt(row.now.getTime() - this.#now()) * 1_000_000n;
       // What is no base64 text in a JSON object named "data" was not written by Pulumi.
       const content = row.body === undefined ? describeTooLarge(row.size) : parseLockBody(Buffer.from(row.body, "base64"));
       return { kind: "found", version: row.version, storedAt: fromMilliseconds(row.storedAt.getTime()), content };
-    } catch (error) {
-      if (!(error instanceof JanitorError) || error.code !== "backend-denied") throw error;
-      return { kind: "found", version: "", content: { kind: "unread", problem: `${error.message}. ${error.hint ?? ""}` } };
-    }
+    });
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {
-    const first = await this.#tryDelete(key, version);
-    if (first !== "unanswered") return first;
-    const second = await this.#tryDelete(key, version);
-    if (second === "unanswered")
-      throw new JanitorError("backend-unreachable", `${this.#name}: could not remove a lock: the server did not answer twice; it may have been removed`, {
-        hint: "The next run tells.",
-      });
-    return second.kind === "vanished" ? { kind: "deleted-unconfirmed" } : second;
+    return await deleteTwice(() => this.#tryDelete(key, version), this.#name);
   }
 
   async createLock(key: string, body: Uint8Array): Promise<"created" | "exists"> {

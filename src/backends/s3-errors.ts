@@ -1,4 +1,5 @@
-import { describeError, JanitorError, type ErrorCode } from "../errors.ts";
+import { describeError, type JanitorError } from "../errors.ts";
+import { composeBackendError, type FailureDescription } from "./driver.ts";
 
 /** What of an error of the AWS SDK says what happened: never its text. */
 export interface AwsFailure {
@@ -41,19 +42,11 @@ export type Action = keyof typeof PERMISSIONS;
 
 /** Turns an error of the SDK into one that names the backend, what was tried, and what is missing. */
 export function wrapAwsError(error: unknown, backend: string, action: Action): JanitorError {
-  if (error instanceof JanitorError) return error;
-  const { code, problem, hint } = describeFailure(readFailure(error), action, error);
-  return new JanitorError(code, `${backend}: could not ${action}: ${problem}`, { cause: error, ...(hint === undefined ? {} : { hint }) });
-}
-
-interface Description {
-  readonly code: ErrorCode;
-  readonly problem: string;
-  readonly hint?: string;
+  return composeBackendError(error, backend, action, () => describeFailure(readFailure(error), action, error));
 }
 
 // Codes: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
-function describeFailure({ status, code }: AwsFailure, action: Action, error: unknown): Description {
+function describeFailure({ status, code }: AwsFailure, action: Action, error: unknown): FailureDescription {
   switch (code) {
     case "NoSuchBucket":
       return { code: "backend-missing", problem: "there is no such bucket", hint: "Check the bucket, the region and the endpoint." };
@@ -92,7 +85,7 @@ function describeFailure({ status, code }: AwsFailure, action: Action, error: un
   }
 }
 
-function describeOther({ status, code }: AwsFailure, action: Action, error: unknown): Description {
+function describeOther({ status, code }: AwsFailure, action: Action, error: unknown): FailureDescription {
   if (status === 401 || status === 403)
     return { code: "backend-denied", problem: `permission denied${code === "" ? "" : ` (${code})`}`, hint: `It needs ${PERMISSIONS[action]}.` };
   if (code === "TimeoutError" || code === "AbortError") return { code: "backend-unreachable", problem: "the service did not answer in time" };

@@ -1,6 +1,7 @@
 import { keyPrefix, splitBackendUrl } from "../core/backend-url.ts";
 import { quoteUntrusted } from "../core/text.ts";
 import { JanitorError } from "../errors.ts";
+import { parseGoBoolean } from "./driver.ts";
 
 /** What an `s3://` URL and its environment say. */
 export interface S3Settings {
@@ -71,7 +72,7 @@ export function readS3Settings(url: string, env: Readonly<Record<string, string 
     throw invalid(`${quoteUntrusted(bucket)} is the host of a service, not a bucket`, "Write s3://bucket?endpoint=host.");
   const unknown = Array.from(query.keys()).find((name) => !PARAMETERS.includes(name));
   if (unknown !== undefined) throw invalid(`the s3 backend has no parameter ${quoteUntrusted(unknown)}`, `It takes ${PARAMETERS.join(", ")}.`);
-  const flags = new Map(BOOLEANS.map((name) => [name, query.has(name) && query.get(name) !== "" && parseBoolean(name, query.get(name))]));
+  const flags = new Map(BOOLEANS.map((name) => [name, (query.get(name) ?? "") !== "" && parseBoolean(name, query.get(name) ?? "")]));
   const flag = (...names: readonly string[]): boolean => names.some((name) => flags.get(name) === true);
   const text = (name: string): string | undefined => query.get(name) ?? undefined;
   const capacity = query.get("rate_limiter_capacity");
@@ -130,11 +131,10 @@ function readChecksums(name: string, value: string | undefined): "WHEN_REQUIRED"
   throw invalid(`the parameter ${name} is neither when_required nor when_supported`);
 }
 
-// Go's strconv.ParseBool.
-function parseBoolean(name: string, value: string | null): boolean {
-  if (value !== null && /^(1|t|T|TRUE|true|True)$/.test(value)) return true;
-  if (value !== null && /^(0|f|F|FALSE|false|False)$/.test(value)) return false;
-  throw invalid(`the parameter ${name} is neither true nor false`);
+function parseBoolean(name: string, value: string): boolean {
+  const parsed = parseGoBoolean(value);
+  if (parsed === undefined) throw invalid(`the parameter ${name} is neither true nor false`);
+  return parsed;
 }
 
 function invalid(message: string, hint?: string): JanitorError {

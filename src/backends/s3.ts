@@ -18,6 +18,7 @@ import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts
 import { fromMilliseconds, type EpochNanoseconds, type Nanoseconds } from "../core/time.ts";
 import { JanitorError } from "../errors.ts";
 import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead, type WriteCheck } from "./backend.ts";
+import { compareClocks, readUnlessDenied } from "./driver.ts";
 import { isTransient, readFailure, wrapAwsError, type Action } from "./s3-errors.ts";
 import { readS3Settings, type S3Settings } from "./s3-settings.ts";
 
@@ -98,15 +99,12 @@ class S3Backend implements Backend {
   }
 
   async readLock(key: string, signal: AbortSignal): Promise<LockRead> {
-    try {
+    return await readUnlessDenied(async () => {
       const read = await this.#download(key, MAX_LOCK_BYTES, "read a lock", signal);
       if (read === undefined) return { kind: "gone" };
       const content = read.kind === "whole" ? parseLockBody(read.bytes) : describeTooLarge(read.size);
       return { kind: "found", version: read.etag, content, ...(read.storedAt === undefined ? {} : { storedAt: read.storedAt }) };
-    } catch (error) {
-      if (!(error instanceof JanitorError) || error.code !== "backend-denied") throw error;
-      return { kind: "found", version: "", content: { kind: "unread", problem: `${error.message}. ${error.hint ?? ""}` } };
-    }
+    });
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {
@@ -309,10 +307,7 @@ class S3Backend implements Backend {
   #readClock(headers: unknown): void {
     const date: unknown = typeof headers === "object" && headers !== null && "date" in headers ? headers.date : undefined;
     const at = typeof date === "string" ? Date.parse(date) : Number.NaN;
-    if (Number.isNaN(at)) return;
-    // A Date header has whole seconds: a difference of less says nothing.
-    const ahead = at - this.#parts.now();
-    this.#clockOffset = BigInt(Math.trunc(ahead > 0 ? ahead : ahead < -1_000 ? ahead + 1_000 : 0)) * 1_000_000n;
+    if (!Number.isNaN(at)) this.#clockOffset = compareClocks(at, this.#parts.now());
   }
 
   #timeout(signal?: AbortSignal): { readonly abortSignal: AbortSignal } {

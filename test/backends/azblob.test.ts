@@ -8,6 +8,7 @@ import { openAzblob } from "../../src/backends/azblob.ts";
 import { AZURITE_KEY, startAzurite } from "./azurite.ts";
 import { describeBackendContract, type FaultSwitch } from "./contract.ts";
 import { FaultProxy, type SeenRequest } from "./fault-proxy.ts";
+import { playHttpFaults } from "./http-faults.ts";
 
 const PREFIX = "team/state/";
 
@@ -18,35 +19,11 @@ function kindOf({ method, path }: SeenRequest): "list" | "read" | "delete" | "wr
 }
 
 function playFaults(proxy: FaultProxy): FaultSwitch {
-  return {
-    deny: (what) => {
-      proxy.fault = (seen) =>
-        kindOf(seen) === what ? { kind: "answer", status: 403, headers: { "x-ms-error-code": "AuthorizationPermissionMismatch" } } : undefined;
-    },
-    hang: () => {
-      proxy.fault = () => ({ kind: "hang" });
-    },
-    cut: () => {
-      proxy.fault = () => ({ kind: "cut", after: false });
-    },
-    loseAnswerOfDelete: () => {
-      let lost = false;
-      proxy.fault = (seen) => {
-        if (kindOf(seen) !== "delete" || lost) return undefined;
-        lost = true;
-        return { kind: "cut", after: true };
-      };
-    },
-    lieAboutListing: () => {
-      proxy.fault = (seen) =>
-        kindOf(seen) === "list"
-          ? { kind: "rewrite", body: (text) => text.replace(/<NextMarker>[^<]*<\/NextMarker>|<NextMarker ?\/>/, "<NextMarker>again</NextMarker>") }
-          : undefined;
-    },
-    heal: () => {
-      proxy.fault = () => undefined;
-    },
-  };
+  return playHttpFaults(proxy, {
+    kindOf,
+    denial: () => ({ kind: "answer", status: 403, headers: { "x-ms-error-code": "AuthorizationPermissionMismatch" } }),
+    lie: (page) => page.replace(/<NextMarker>[^<]*<\/NextMarker>|<NextMarker ?\/>/, "<NextMarker>again</NextMarker>"),
+  });
 }
 
 describeBackendContract({

@@ -14,6 +14,7 @@ import {
 import { openS3 } from "../../src/backends/s3.ts";
 import type { ContractedBackend, FaultSwitch, StoreFixture } from "./contract.ts";
 import { FaultProxy, type SeenRequest } from "./fault-proxy.ts";
+import { playHttpFaults } from "./http-faults.ts";
 
 /** A running server that speaks S3. */
 export interface S3Server {
@@ -127,38 +128,9 @@ function kindOf({ method, path }: SeenRequest): "list" | "read" | "delete" | "wr
 
 function playFaults(proxy: FaultProxy): FaultSwitch {
   const denied = '<?xml version="1.0"?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>';
-  return {
-    deny: (what) => {
-      proxy.fault = (seen) =>
-        kindOf(seen) === what
-          ? { kind: "answer", status: 403, headers: { "content-type": "application/xml" }, body: seen.method === "HEAD" ? "" : denied }
-          : undefined;
-    },
-    hang: () => {
-      proxy.fault = () => ({ kind: "hang" });
-    },
-    cut: () => {
-      proxy.fault = () => ({ kind: "cut", after: false });
-    },
-    loseAnswerOfDelete: () => {
-      let lost = false;
-      proxy.fault = (seen) => {
-        if (kindOf(seen) !== "delete" || lost) return undefined;
-        lost = true;
-        return { kind: "cut", after: true };
-      };
-    },
-    lieAboutListing: () => {
-      proxy.fault = (seen) =>
-        kindOf(seen) === "list"
-          ? {
-              kind: "rewrite",
-              body: (text) => text.replace(/<NextContinuationToken>[^<]*<\/NextContinuationToken>/, "").replace("<IsTruncated>false", "<IsTruncated>true"),
-            }
-          : undefined;
-    },
-    heal: () => {
-      proxy.fault = () => undefined;
-    },
-  };
+  return playHttpFaults(proxy, {
+    kindOf,
+    denial: ({ method }) => ({ kind: "answer", status: 403, headers: { "content-type": "application/xml" }, body: method === "HEAD" ? "" : denied }),
+    lie: (page) => page.replace(/<NextContinuationToken>[^<]*<\/NextContinuationToken>/, "").replace("<IsTruncated>false", "<IsTruncated>true"),
+  });
 }
