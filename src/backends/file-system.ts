@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { constants, type BigIntStats } from "node:fs";
 import { link, lstat, mkdir, open, readdir, stat, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -80,10 +81,12 @@ export async function makeFolder(folder: string): Promise<void> {
 /** The ending of files that are being written. */
 export const DRAFT = ".draft";
 
-/** Writes a file durably, only if none of that name is there; nobody ever sees a part of it. */
-export async function createFile(path: string, bytes: Uint8Array, token: string): Promise<"created" | "exists"> {
-  const folder = dirname(path);
-  const draft = join(folder, `.${token}${DRAFT}`);
+/**
+ * Writes a file durably, only if none of that name is there; nobody ever sees a part of it. `draftFolder` is where it is written first, on the same file
+ * system.
+ */
+export async function createFile(path: string, bytes: Uint8Array, draftFolder: string): Promise<"created" | "exists"> {
+  const draft = join(draftFolder, `.${randomUUID()}${DRAFT}`);
   const handle = await open(draft, "wx", 0o644);
   try {
     await handle.writeFile(bytes);
@@ -99,7 +102,7 @@ export async function createFile(path: string, bytes: Uint8Array, token: string)
   } finally {
     await unlink(draft);
   }
-  await syncFolder(folder);
+  await syncFolder(dirname(path));
   return "created";
 }
 

@@ -152,18 +152,7 @@ class LockFolder {
     // The draft lies outside the folder of locks: Pulumi counts every file in it.
     const draftFolder = join(this.#root, ASIDE_FOLDER);
     await makeFolder(draftFolder);
-    const draft = join(draftFolder, `.${randomUUID()}${DRAFT}`);
-    await createFile(draft, body, randomUUID());
-    try {
-      await link(draft, path);
-    } catch (error) {
-      if (systemCode(error) === "EEXIST") return "exists";
-      throw error;
-    } finally {
-      await unlink(draft);
-    }
-    await syncFolder(dirname(path));
-    return "created";
+    return await createFile(path, body, draftFolder);
   }
 
   async recover(hasIntent: (key: string, version: string) => boolean): Promise<readonly Recovered[]> {
@@ -226,7 +215,7 @@ function openRecords(root: string, guard: Guard): RecordStore {
     create: (name, bytes) =>
       guard("write a record", async () => {
         await makeFolder(folder);
-        return await createFile(join(folder, name), bytes, randomUUID());
+        return await createFile(join(folder, name), bytes, folder);
       }),
     list: () => guard("list the records", async () => (await listFiles(folder)).filter((name) => name.endsWith(".json") && !name.startsWith("."))),
     read: (name) =>

@@ -24,30 +24,7 @@ export interface S3Settings {
   readonly kmsKeyId?: string;
 }
 
-// gocloud's (aws/aws.go, `V2ConfigFromURLParams`; blob/s3blob/s3blob.go), and Pulumi's older ones (backend.go, `translateLegacyS3Params`).
-const PARAMETERS: readonly string[] = [
-  "region",
-  "endpoint",
-  "profile",
-  "role",
-  "anonymous",
-  "dualstack",
-  "fips",
-  "accelerate",
-  "use_path_style",
-  "s3ForcePathStyle",
-  "disable_https",
-  "disableSSL",
-  "hostname_immutable",
-  "rate_limiter_capacity",
-  "request_checksum_calculation",
-  "response_checksum_validation",
-  "ssetype",
-  "kmskeyid",
-  "awssdk",
-  "prefix",
-];
-
+// gocloud's parameters (aws/aws.go, `V2ConfigFromURLParams`; blob/s3blob/s3blob.go), and Pulumi's older ones (backend.go, `translateLegacyS3Params`).
 const BOOLEANS: readonly string[] = [
   "anonymous",
   "dualstack",
@@ -58,6 +35,21 @@ const BOOLEANS: readonly string[] = [
   "disable_https",
   "disableSSL",
   "hostname_immutable",
+];
+
+const PARAMETERS: readonly string[] = [
+  ...BOOLEANS,
+  "region",
+  "endpoint",
+  "profile",
+  "role",
+  "rate_limiter_capacity",
+  "request_checksum_calculation",
+  "response_checksum_validation",
+  "ssetype",
+  "kmskeyid",
+  "awssdk",
+  "prefix",
 ];
 
 const ENCRYPTIONS = ["AES256", "aws:kms", "aws:kms:dsse", "aws:fsx"] as const;
