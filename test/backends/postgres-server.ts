@@ -1,4 +1,5 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { appendFile, chown, stat, writeFile } from "node:fs/promises";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +18,8 @@ export interface PostgresServer {
   readonly stop: () => Promise<void>;
 }
 
-export async function startPostgres(): Promise<PostgresServer> {
+/** `tls`: a certificate and its key, where the server is to speak TLS. */
+export async function startPostgres(tls?: { readonly cert: string; readonly key: string }): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), "postgres-"));
   // Postgres refuses to run as root, so its own user must get in.
   chmodSync(folder, 0o777);
@@ -33,6 +35,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     onLog: () => undefined,
   });
   await server.initialise();
+  if (tls !== undefined) await addCertificate(join(folder, "data"), tls);
   await server.start();
   const client = async (database: string): Promise<Client> => {
     const opened = new Client({ host: "127.0.0.1", port, user: "postgres", password: POSTGRES_PASSWORD, database });
@@ -52,6 +55,19 @@ export async function startPostgres(): Promise<PostgresServer> {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Puts the certificate where Postgres looks for it, readable for its owner alone, as Postgres demands. */
+async function addCertificate(data: string, { cert, key }: { readonly cert: string; readonly key: string }): Promise<void> {
+  const { uid, gid } = await stat(data);
+  for (const [name, text] of [
+    ["server.crt", cert],
+    ["server.key", key],
+  ] as const) {
+    await writeFile(join(data, name), text, { mode: 0o600 });
+    await chown(join(data, name), uid, gid);
+  }
+  await appendFile(join(data, "postgresql.conf"), "ssl = on\n");
 }
 
 async function findFreePort(): Promise<number> {

@@ -1,6 +1,10 @@
 import { randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
-import { describe, expect, it } from "vitest";
+import { generate } from "selfsigned";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { wrapPostgresError } from "../../src/backends/postgres-errors.ts";
 import { readPostgresSettings } from "../../src/backends/postgres-settings.ts";
@@ -168,4 +172,44 @@ it("a row that Pulumi did not write is no lock, and no crash", async () => {
   expect(kinds).toEqual(["unreadable", "unreadable", "readable"]);
   await backend.close();
   await server.stop();
+});
+
+describe("TLS as lib/pq reads it", () => {
+  let server: PostgresServer;
+  let folder: string;
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "postgres-tls-"));
+    const made = await generate([{ name: "commonName", value: "localhost" }], {
+      extensions: [{ name: "subjectAltName", altNames: [{ type: 2, value: "localhost" }] }],
+    });
+    writeFileSync(join(folder, "ca.pem"), made.cert);
+    server = await startPostgres({ cert: made.cert, key: made.private });
+    await server.query("postgres", "CREATE DATABASE db");
+    await server.query("db", SCHEMA);
+  });
+  afterAll(async () => {
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it.each([
+    ["localhost", "", true],
+    ["localhost", "sslmode=require", true],
+    ["localhost", "sslmode=disable", true],
+    ["localhost", "sslmode=verify-full&sslrootcert=CA", true],
+    ["127.0.0.1", "sslmode=verify-ca&sslrootcert=CA", true],
+    ["127.0.0.1", "sslmode=verify-full&sslrootcert=CA", false],
+    ["localhost", "sslmode=verify-full", false],
+    ["localhost", "sslmode=verify-ca", false],
+  ])("%s with %j: %s", async (host, query, taken) => {
+    const url = `postgres://postgres:${POSTGRES_PASSWORD}@${host}:${server.port}/db?${query.replace("CA", join(folder, "ca.pem"))}`;
+    const backend = await openPostgres({ url, env: {}, requestTimeout: 3_000, now: () => Date.now() });
+    const listed = async (): Promise<boolean> => {
+      for await (const page of backend.listLocks(new AbortController().signal)) expect(page).toEqual([]);
+      return true;
+    };
+    const outcome = await listed().catch((error: unknown) => error);
+    expect(outcome).toEqual(taken ? true : expect.objectContaining({ code: "backend-unreachable", message: expect.stringContaining("certificate") }));
+    await backend.close();
+  });
 });

@@ -50,13 +50,14 @@ export function contractS3(
           await proxy.stop();
           await server.stop();
         },
-        create: () => createStore(server, proxy, likeAws),
+        create: () => createS3Store(server, proxy, likeAws),
       };
     },
   };
 }
 
-async function createStore({ port, accessKeyId, secretAccessKey }: S3Server, proxy: FaultProxy, likeAws: boolean): Promise<StoreFixture> {
+/** An empty bucket, reached through the proxy. `likeAws`: the server is taken for one that enforces conditions. */
+export async function createS3Store({ port, accessKeyId, secretAccessKey }: S3Server, proxy: FaultProxy, likeAws: boolean): Promise<StoreFixture> {
   proxy.fault = () => undefined;
   const bucket = `b-${randomUUID()}`;
   const client = new S3Client({

@@ -1,10 +1,12 @@
 import { startFauxqs } from "fauxqs";
 import { describe, expect, it } from "vitest";
 
+import type { Backend } from "../../src/backends/backend.ts";
 import { wrapAwsError } from "../../src/backends/s3-errors.ts";
 import { readS3Settings } from "../../src/backends/s3-settings.ts";
-import { describeBackendContract } from "./contract.ts";
-import { contractS3, type S3Server } from "./s3-fixture.ts";
+import { aLock, describeBackendContract, type StoreFixture } from "./contract.ts";
+import { FaultProxy, type Fault } from "./fault-proxy.ts";
+import { contractS3, createS3Store, type S3Server } from "./s3-fixture.ts";
 
 /** A server that ignores If-Match on DELETE and deletes, as MinIO does. */
 async function startFaux(): Promise<S3Server> {
@@ -74,5 +76,69 @@ describe("what S3 refuses (C32)", () => {
     expect(error.code).toBe(code);
     expect(`${error.message} ${error.hint ?? ""}`).toMatch(text);
     expect(error.message).not.toContain("text of the service");
+  });
+});
+
+describe("what a server of S3 may answer to a conditional delete", () => {
+  const KEY = ".pulumi/locks/organization/shop/prod/1.json";
+  async function withStore(
+    test: (parts: { readonly backend: Backend; readonly proxy: FaultProxy; readonly store: StoreFixture }) => Promise<void>,
+  ): Promise<void> {
+    const server = await startFaux();
+    const proxy = new FaultProxy(`http://127.0.0.1:${server.port}`);
+    await proxy.start();
+    const store = await createS3Store(server, proxy, true);
+    const backend = await store.open();
+    await store.put(KEY, aLock());
+    proxy.requests.length = 0;
+    await test({ backend, proxy, store });
+    await backend.close();
+    await store.close();
+    await proxy.stop();
+    await server.stop();
+  }
+  const versionOf = async (backend: Backend): Promise<string> => {
+    const read = await backend.readLock(KEY, new AbortController().signal);
+    return read.kind === "found" ? read.version : "";
+  };
+  const answer = (status: number, code: string): Fault => ({
+    kind: "answer",
+    status,
+    headers: { "content-type": "application/xml" },
+    body: `<?xml version="1.0"?><Error><Code>${code}</Code></Error>`,
+  });
+
+  it("the condition is sent, and never a version: in a versioned bucket the current one is hidden, none is removed", async () => {
+    await withStore(async ({ backend, proxy }) => {
+      const version = await versionOf(backend);
+      expect(await backend.deleteLock(KEY, version)).toEqual({ kind: "deleted", conditionEnforced: true });
+      const sent = proxy.requests.find(({ method }) => method === "DELETE");
+      expect(sent?.headers["if-match"]).toBe(`"${version}"`);
+      expect(sent?.path).not.toContain("versionId");
+    });
+  });
+
+  it("409, another request was at it: once more", async () => {
+    await withStore(async ({ backend, proxy }) => {
+      const version = await versionOf(backend);
+      let refused = false;
+      proxy.fault = ({ method }) => {
+        if (method !== "DELETE" || refused) return undefined;
+        refused = true;
+        return answer(409, "ConditionalRequestConflict");
+      };
+      expect(await backend.deleteLock(KEY, version)).toMatchObject({ kind: "deleted" });
+    });
+  });
+
+  it("501, it knows no condition: compared right before, sent without, and the record is told", async () => {
+    await withStore(async ({ backend, proxy, store }) => {
+      const version = await versionOf(backend);
+      proxy.fault = ({ method, headers }) => (method === "DELETE" && headers["if-match"] !== undefined ? answer(501, "NotImplemented") : undefined);
+      expect(await backend.deleteLock(KEY, version)).toEqual({ kind: "deleted", conditionEnforced: false });
+      await store.put(KEY, aLock("other-workspace-0"));
+      expect(await backend.deleteLock(KEY, version)).toEqual({ kind: "changed" });
+      expect(await store.get(KEY)).toBeDefined();
+    });
   });
 });

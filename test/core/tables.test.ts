@@ -5,7 +5,7 @@ import type { BackendIdentity } from "../../src/core/backend-identity.ts";
 import { formatIdentity } from "../../src/core/backend-identity.ts";
 import { keyPrefix, meansBackend, splitBackendUrl } from "../../src/core/backend-url.ts";
 import { mayHaveHostname } from "../../src/core/hostname.ts";
-import { meansStack, parseStackReference, stackFolder } from "../../src/core/key.ts";
+import { escapeKeyFor, meansStack, parseStackReference, stackFolder, unescapeKey } from "../../src/core/key.ts";
 import { BUILTIN_OWNERS } from "../../src/core/owner.ts";
 import { refuseTooMany } from "../../src/core/plan.ts";
 import { chooseExitCode } from "../../src/core/report.ts";
@@ -190,6 +190,18 @@ describe("backend URLs", () => {
 
   it("the folder of a lock is its stack's", () => {
     expect(stackFolder(".pulumi/locks/organization/shop/prod/1.json")).toBe(".pulumi/locks/organization/shop/prod/");
+  });
+});
+
+describe("a prefix as gocloud spells it in a store", () => {
+  it.each([
+    ["azblob", "team a/100%/a#b?c\\d/", "team a/100__0x25__/a__0x23__b__0x3f__c__0x5c__d/"],
+    ["azblob", "a\u0001b", "a__0x1__b"],
+    ["s3", "100%/a#b/../c\u001f/", "100%/a#b/..__0x2f__c__0x1f__/"],
+    ["gs", "a\nb/../c#", "a__0xa__b/..__0x2f__c#"],
+  ] as const)("%s: %j", (scheme, prefix, spelled) => {
+    expect(escapeKeyFor(scheme, prefix)).toBe(spelled);
+    expect(unescapeKey(spelled)).toBe(prefix);
   });
 });
 
