@@ -34,9 +34,10 @@ export async function openGcs(
   const identity: BackendIdentity = { scheme: "gs", bucket, prefix, ...(endpoint === undefined ? {} : { endpoint: endpoint.replace(/^https?:\/\//, "") }) };
   // The SDK takes this variable from the process, whatever it is told, and needs a scheme in it, which Pulumi does not.
   delete process.env["STORAGE_EMULATOR_HOST"];
-  const open = async (maxRetries: number): Promise<Bucket> => {
+  const authClient = await openGoogleIdentity(settings, formatIdentity(identity));
+  const open = (maxRetries: number): Bucket => {
     const storage = new Storage({
-      authClient: await openGoogleIdentity(settings, formatIdentity(identity)),
+      authClient,
       // No project is ever needed for objects; without one the SDK would ask the metadata server.
       projectId: "none",
       timeout: requestTimeout,
@@ -48,8 +49,8 @@ export async function openGcs(
     return storage.bucket(bucket);
   };
   return new GcsBackend(identity, settings, {
-    reading: await open(2),
-    deleting: await open(0),
+    reading: open(2),
+    deleting: open(0),
     pageSize,
     requestTimeout,
     now,
