@@ -43,8 +43,19 @@ export class Pulumi {
     return await this.#run(["up", "--yes", "--skip-preview", "--stack", stack]);
   }
 
-  /** Runs an update under the hostname of a pod, and kills it and all its children as soon as its lock is there. */
+  /**
+   * Runs an update under the hostname of a pod, and kills it and all its children as soon as its lock is there.
+   * An update may end, and give its lock back, before the kill reaches it: then another one is run.
+   */
   async killDuringUpdate(stack: string, hostname: string, lockIsThere: () => Promise<boolean>): Promise<void> {
+    for (let attempt = 1; attempt <= 5; attempt += 1) {
+      await this.#killOneUpdate(stack, hostname, lockIsThere);
+      if (await lockIsThere()) return;
+    }
+    throw new Error(`five updates of ${stack} ended before they could be killed with their lock in place`);
+  }
+
+  async #killOneUpdate(stack: string, hostname: string, lockIsThere: () => Promise<boolean>): Promise<void> {
     const words = [
       "--uts",
       "sh",
@@ -61,14 +72,7 @@ export class Pulumi {
     ];
     const child = spawn("unshare", words, { cwd: join(this.#folder, "project"), env: this.#env, stdio: "ignore", detached: true });
     try {
-      await waitFor(
-        `the lock of ${stack}`,
-        async () => {
-          if (child.exitCode !== null) throw new Error(`pulumi up of ${stack} ended with ${child.exitCode} before it was killed`);
-          return (await lockIsThere()) ? true : undefined;
-        },
-        { every: 2 },
-      );
+      await waitFor(`the lock of ${stack}`, async () => (child.exitCode !== null || (await lockIsThere()) ? true : undefined), { every: 2 });
     } finally {
       await killGroup(child);
     }
