@@ -1,8 +1,6 @@
-import { request } from "undici";
-
 import type { Nanoseconds } from "../core/time.ts";
-import { describeError, JanitorError } from "../errors.ts";
-import { connect, type Connection } from "./connection.ts";
+import { JanitorError } from "../errors.ts";
+import type { ApiRequest, Connection } from "./connection.ts";
 import type { ClusterAccess } from "./kubeconfig.ts";
 
 /** What the API server answered to one read. `refused`: it said no, with its own reason word. */
@@ -24,6 +22,8 @@ export class ApiClient {
   readonly #options: ApiClientOptions;
   #connection: Promise<Connection> | undefined;
   #clockOffset: Nanoseconds | undefined;
+  /** Whether the credentials were accepted by the latest answer that tells. */
+  #accepted = false;
 
   constructor(options: ApiClientOptions) {
     this.#options = options;
@@ -48,36 +48,57 @@ export class ApiClient {
     method: "GET" | "POST",
     path: string,
     query: Readonly<Record<string, string>>,
-    sent: string | undefined,
+    body: string | undefined,
     signal: AbortSignal,
   ): Promise<ApiAnswer> {
-    const { access, env, requestTimeout, now } = this.#options;
-    this.#connection ??= connect(access, env);
-    const { server, authorize, dispatcher } = await this.#connection;
-    const url = `${server}${path}?${new URLSearchParams(query).toString()}`;
+    const parameters = new URLSearchParams(query).toString();
+    const { requestTimeout } = this.#options;
+    const apiRequest: ApiRequest = {
+      method,
+      path: parameters === "" ? path : `${path}?${parameters}`,
+      ...(body === undefined ? {} : { body }),
+      timeout: requestTimeout,
+      signal,
+    };
+    const connection = await this.#connect();
+    const accepted = this.#accepted;
+    const answer = await this.#sendOnce(connection, apiRequest);
+    if (answer.kind !== "refused" || answer.status !== 401 || !accepted) return answer;
+    // What was accepted before has run out or been replaced since: a plugin's token without an end, a kubeconfig that was written anew.
     try {
-      const headers = { accept: "application/json", ...(sent === undefined ? {} : { "content-type": "application/json" }), ...(await authorize()) };
+      connection.renew();
+    } catch {
+      return answer;
+    }
+    return await this.#sendOnce(connection, apiRequest);
+  }
+
+  async #sendOnce(connection: Connection, apiRequest: ApiRequest): Promise<ApiAnswer> {
+    const { now } = this.#options;
+    try {
       const sentAt = now();
-      const {
-        statusCode,
-        headers: answered,
-        body,
-      } = await request(url, {
-        method,
-        ...(sent === undefined ? {} : { body: sent }),
-        headers,
-        dispatcher,
-        headersTimeout: requestTimeout,
-        bodyTimeout: requestTimeout,
-        signal,
-      });
-      this.#readClock(answered["date"], sentAt, now());
+      const { statusCode, headers, body } = await connection.send(apiRequest);
+      this.#readClock(headers["date"], sentAt, now());
+      this.#accepted = statusCode !== 401;
       if (statusCode === 200 || statusCode === 201) return { kind: "ok", body: await body.json() };
       return { kind: "refused", status: statusCode, reason: readReason(await body.text()) };
     } catch (error) {
-      signal.throwIfAborted();
+      apiRequest.signal.throwIfAborted();
       if (error instanceof JanitorError) throw error;
       return { kind: "unreachable", problem: describeFailure(error) };
+    }
+  }
+
+  /** The way to the cluster. It, and the client with it, is loaded with the first request: an idle sweep sends none. */
+  async #connect(): Promise<Connection> {
+    const { access, env } = this.#options;
+    this.#connection ??= import("./connection.ts").then(({ connect }) => connect(access, env));
+    try {
+      return await this.#connection;
+    } catch (error) {
+      // The next request tries again.
+      this.#connection = undefined;
+      throw error;
     }
   }
 
@@ -113,10 +134,13 @@ function readReason(text: string): string {
   return "";
 }
 
+/** Why no answer came, in words of our own: what a parser or a plugin says may hold the server's text or a token. */
 function describeFailure(error: unknown): string {
+  if (error instanceof SyntaxError) return "the answer of the API server is no JSON";
   const causes: unknown[] = [error];
   for (let cause = error; cause instanceof Error && cause.cause !== undefined; cause = cause.cause) causes.push(cause.cause);
   const code = causes.flatMap((cause) => (cause instanceof Error && "code" in cause && typeof cause.code === "string" ? [cause.code] : []))[0];
+  if (error instanceof Error && error.name === "CredentialError") return error.message;
   switch (code) {
     case "ECONNREFUSED":
       return "nothing listens at the API server's address";
@@ -134,6 +158,6 @@ function describeFailure(error: unknown): string {
       return "the API server's certificate is not of the configured authority";
     case undefined:
     default:
-      return `the request failed (${code ?? describeError(error).slice(0, 120)})`;
+      return `the request failed (${code ?? (error instanceof Error ? error.name : "unknown")})`;
   }
 }

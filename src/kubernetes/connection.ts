@@ -1,24 +1,43 @@
 import { readFile } from "node:fs/promises";
 import type { RequestOptions } from "node:https";
+import { isDeepStrictEqual } from "node:util";
 
 import { KubeConfig } from "@kubernetes/client-node";
-import { Agent, EnvHttpProxyAgent, interceptors, ProxyAgent, type Dispatcher } from "undici";
+import { Agent, EnvHttpProxyAgent, interceptors, ProxyAgent, request, type Dispatcher } from "undici";
+import { z } from "zod";
 
-import { describeError, JanitorError } from "../errors.ts";
-import type { ClusterAccess } from "./kubeconfig.ts";
+import { quoteUntrusted } from "../core/text.ts";
+import { JanitorError } from "../errors.ts";
+import { chooseProxy } from "./choose-proxy.ts";
+import { describeKubeconfigError, type ClusterAccess } from "./kubeconfig.ts";
+
+/** One request, as a connection sends it. */
+export interface ApiRequest {
+  readonly method: "GET" | "POST";
+  /** With its query. */
+  readonly path: string;
+  /** JSON. */
+  readonly body?: string;
+  /** The longest wait for the headers, and between two parts of the body, in milliseconds. */
+  readonly timeout: number;
+  readonly signal: AbortSignal;
+}
 
 /** A way to one API server. */
 export interface Connection {
-  /** Its URL without a trailing slash. */
-  readonly server: string;
-  /** The headers of one request: made anew each time, since tokens expire and rotate. */
-  readonly authorize: () => Promise<Readonly<Record<string, string>>>;
-  /** The one dispatcher of all requests: client-node would make a new one, and a new TLS connection, for each. */
-  readonly dispatcher: Dispatcher;
+  /** Sends a request with the credentials of this moment: tokens and certificates expire and rotate. Throws a `CredentialError` without them. */
+  readonly send: (request: ApiRequest) => Promise<Dispatcher.ResponseData>;
+  /** Reads the kubeconfig again and forgets all credentials, for when they are no longer accepted. Throws `cluster-not-configured`. */
+  readonly renew: () => void;
   readonly close: () => Promise<void>;
 }
 
-/** What a dispatcher is made from; when it changes (a client certificate that was renewed) so does the dispatcher. */
+/** The credentials of a request could not be had. The message holds nothing that a credential plugin wrote: that may be the token itself. */
+class CredentialError extends Error {
+  override readonly name = "CredentialError";
+}
+
+/** What a dispatcher is made from; when it changes (a client certificate or an authority that was renewed) so does the dispatcher. */
 interface TlsMaterial {
   readonly ca?: RequestOptions["ca"];
   readonly cert?: RequestOptions["cert"];
@@ -27,93 +46,169 @@ interface TlsMaterial {
   readonly servername?: string;
 }
 
-/** Opens the way to a cluster: server, credentials and proxy as kubectl would take them. Throws `cluster-not-configured`. */
-export async function connect(access: ClusterAccess, env: Readonly<Record<string, string | undefined>>): Promise<Connection> {
-  const config = loadConfig(access);
-  const cluster = config.getCurrentCluster();
-  if (cluster === null) throw new JanitorError("cluster-not-configured", "the context names no cluster that is in the kubeconfig");
-  const options: RequestOptions = {};
-  try {
-    await config.applyToHTTPSOptions(options);
-  } catch (error) {
-    throw new JanitorError("cluster-not-configured", `the credentials of the cluster could not be read: ${describeError(error)}`, { cause: error });
-  }
-  const dispatcher = openDispatcher(config, options, env);
+/** What one request needs beside its own text. */
+interface Credentials {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly tls: TlsMaterial;
+}
+
+/** Opens the way to a cluster: server, credentials and proxy as kubectl would take them. Nothing is sent yet. Throws `cluster-not-configured`. */
+export function connect(access: ClusterAccess, env: Readonly<Record<string, string | undefined>>): Connection {
+  let config = loadConfig(access);
+  // One dispatcher for all requests: client-node would make a new one, and a new TLS connection, for each.
+  let current: { readonly tls: TlsMaterial; readonly dispatcher: Dispatcher } | undefined;
+  let pending: Promise<Credentials> | undefined;
+  const dispatcherFor = (tls: TlsMaterial): Dispatcher => {
+    if (current !== undefined && isDeepStrictEqual(current.tls, tls)) return current.dispatcher;
+    // What is under way on the old one may end.
+    current?.dispatcher.close().catch(() => undefined);
+    current = { tls, dispatcher: openDispatcher(config, tls, env) };
+    return current.dispatcher;
+  };
   return {
-    server: cluster.server.replace(/\/+$/, ""),
-    authorize: async () => {
-      const fresh: RequestOptions = {};
-      await config.applyToHTTPSOptions(fresh);
-      const basic = typeof fresh.auth === "string" ? { authorization: `Basic ${Buffer.from(fresh.auth).toString("base64")}` } : {};
-      return {
-        ...basic,
-        ...readHeaders(fresh),
-        ...(access.kind === "context" && access.tokenFile !== undefined
-          ? { authorization: `Bearer ${(await readFile(access.tokenFile, "utf8")).trim()}` }
-          : {}),
-      };
+    send: async ({ method, path, body, timeout, signal }) => {
+      // Requests that begin together run a credential plugin once. A plugin may wait for a person, so the signal ends the wait.
+      pending ??= readCredentials(config, access).finally(() => (pending = undefined));
+      const { headers, tls } = await untilAborted(pending, signal);
+      return await request(`${serverOf(config)}${path}`, {
+        method,
+        headers: { accept: "application/json", ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
+        ...(body === undefined ? {} : { body }),
+        dispatcher: dispatcherFor(tls),
+        headersTimeout: timeout,
+        bodyTimeout: timeout,
+        signal,
+      });
     },
-    dispatcher,
+    renew: () => {
+      config = loadConfig(access);
+      pending = undefined;
+    },
     close: async () => {
-      await dispatcher.destroy();
+      await current?.dispatcher.destroy();
     },
   };
 }
 
+/** Loads what is configured, and refuses what can never work, before anything is sent. */
 function loadConfig(access: ClusterAccess): KubeConfig {
   const config = new KubeConfig();
   try {
-    if (access.kind === "in-cluster") {
-      config.loadFromCluster();
-      return config;
-    }
-    const [first = "", ...others] = access.files;
-    config.loadFromFile(first);
-    for (const file of others) {
-      const other = new KubeConfig();
-      other.loadFromFile(file);
-      config.mergeConfig(other, true);
-    }
-    config.setCurrentContext(access.context);
-    return config;
+    if (access.kind === "in-cluster") config.loadFromCluster();
+    else loadContext(config, access);
   } catch (error) {
-    throw new JanitorError("cluster-not-configured", `the kubeconfig could not be read: ${describeError(error)}`, { cause: error });
+    throw notConfigured(`the kubeconfig could not be read: ${describeKubeconfigError(error)}`, error);
+  }
+  if (config.getCurrentCluster() === null) throw notConfigured("the context names no cluster that is in the kubeconfig");
+  const user: string | undefined = config.getContextObject(config.getCurrentContext())?.user;
+  if (user !== undefined && user !== "" && config.getCurrentUser() === null) throw notConfigured("the context names no user that is in the kubeconfig");
+  const { hostname, protocol } = readUrl(serverOf(config), "the server of the cluster");
+  if (hostname === "" || (protocol !== "https:" && protocol !== "http:")) throw notConfigured("the server of the cluster is no https:// address");
+  const proxy = config.getCurrentCluster()?.proxyUrl;
+  if (proxy !== undefined) readUrl(proxy, "the proxy");
+  const kind = ((): string => {
+    try {
+      return config.createDispatcherOptions(config.getCurrentCluster(), {}).type;
+    } catch (error) {
+      throw notConfigured(
+        "the server of the cluster is an http:// address, over which credentials are not sent unless insecure-skip-tls-verify is true",
+        error,
+      );
+    }
+  })();
+  if (kind === "socks") {
+    throw new JanitorError("cluster-not-configured", "the kubeconfig names a SOCKS proxy, which is not supported", {
+      hint: "Use an HTTP proxy, or run in the cluster.",
+    });
+  }
+  return config;
+}
+
+/** Reads the files as kubectl merges them: the first one that has a name wins (https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/). */
+function loadContext(config: KubeConfig, { files, context }: Extract<ClusterAccess, { kind: "context" }>): void {
+  const [first = "", ...others] = files;
+  config.loadFromFile(first);
+  for (const file of others) {
+    const other = new KubeConfig();
+    other.loadFromFile(file);
+    const isNew = (known: readonly { readonly name: string }[]) => (entry: { readonly name: string }) => known.every(({ name }) => name !== entry.name);
+    for (const cluster of other.clusters.filter(isNew(config.clusters))) config.addCluster(cluster);
+    for (const user of other.users.filter(isNew(config.users))) config.addUser(user);
+    for (const entry of other.contexts.filter(isNew(config.contexts))) config.addContext(entry);
+  }
+  config.setCurrentContext(context);
+}
+
+function serverOf(config: KubeConfig): string {
+  return (config.getCurrentCluster()?.server ?? "").replace(/\/+$/, "");
+}
+
+async function readCredentials(config: KubeConfig, access: ClusterAccess): Promise<Credentials> {
+  const fresh: RequestOptions = {};
+  try {
+    await config.applyToHTTPSOptions(fresh);
+    const basic = typeof fresh.auth === "string" ? { authorization: `Basic ${Buffer.from(fresh.auth).toString("base64")}` } : {};
+    const token =
+      access.kind === "context" && access.tokenFile !== undefined ? { authorization: `Bearer ${(await readFile(access.tokenFile, "utf8")).trim()}` } : {};
+    const { ca, cert, key, rejectUnauthorized, servername } = fresh;
+    return { headers: { ...basic, ...readHeaders(fresh), ...token }, tls: pickDefined({ ca, cert, key, rejectUnauthorized, servername }) };
+  } catch (error) {
+    throw new CredentialError(describeCredentialFailure(config, error), { cause: error });
   }
 }
 
-function openDispatcher(config: KubeConfig, options: RequestOptions, env: Readonly<Record<string, string | undefined>>): Dispatcher {
-  const tls: TlsMaterial = pickDefined({
-    ca: options.ca,
-    cert: options.cert,
-    key: options.key,
-    rejectUnauthorized: options.rejectUnauthorized,
-    servername: options.servername,
-  });
+const execUser = z.object({ exec: z.object({ command: z.string() }) });
+
+/** Why there are no credentials, in words of our own: a plugin's output, and what a JSON parser quotes of it, may hold the token. */
+function describeCredentialFailure(config: KubeConfig, error: unknown): string {
+  const code = error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+  const plugin = execUser.safeParse(config.getCurrentUser());
+  if (!plugin.success) return `the credentials could not be read${code === undefined ? "" : ` (${code})`}`;
+  const name = quoteUntrusted(plugin.data.exec.command);
+  return code === "ENOENT" ? `the credential plugin ${name} was not found` : `the credential plugin ${name} gave no credentials: run kubectl to see why`;
+}
+
+function openDispatcher(config: KubeConfig, tls: TlsMaterial, env: Readonly<Record<string, string | undefined>>): Dispatcher {
   const made = config.createDispatcherOptions(config.getCurrentCluster(), tls);
-  const plain = ((): Dispatcher => {
-    switch (made.type) {
-      case "proxy":
-        return new ProxyAgent({ uri: made.uri, requestTls: pickDefined(made.requestTls) });
-      case "socks":
-        throw new JanitorError("cluster-not-configured", "the kubeconfig names a SOCKS proxy, which is not supported", {
-          hint: "Use an HTTP proxy, or run in the cluster.",
-        });
-      case "agent":
-      case "none": {
-        const proxies = pickDefined({
-          httpProxy: env["http_proxy"] ?? env["HTTP_PROXY"],
-          httpsProxy: env["https_proxy"] ?? env["HTTPS_PROXY"],
-          noProxy: env["no_proxy"] ?? env["NO_PROXY"],
-        });
-        if (proxies.httpProxy === undefined && proxies.httpsProxy === undefined) return new Agent({ connect: tls });
-        return new EnvHttpProxyAgent({ ...proxies, connect: tls, requestTls: tls });
-      }
-    }
-  })();
-  // Only reads are sent, so a request may be sent again; Retry-After is respected (https://undici.nodejs.org/#/docs/api/RetryAgent).
-  return plain.compose(
+  const proxy = made.type === "proxy" ? { uri: made.uri, noProxy: "" } : chooseProxy(new URL(serverOf(config)), env);
+  // Only reads are sent again; Retry-After is respected, up to maxTimeout (https://undici.nodejs.org/#/docs/api/RetryAgent).
+  return openProxied(proxy, tls).compose(
     interceptors.retry({ maxRetries: 3, minTimeout: 200, maxTimeout: 5_000, methods: ["GET"], statusCodes: [429, 500, 502, 503, 504], throwOnError: false }),
   );
+}
+
+function openProxied(proxy: ReturnType<typeof chooseProxy>, tls: TlsMaterial): Dispatcher {
+  if (proxy === undefined) return new Agent({ connect: tls });
+  readUrl(proxy.uri, "the proxy");
+  if (proxy.noProxy === "") return new ProxyAgent({ uri: proxy.uri, requestTls: tls });
+  return new EnvHttpProxyAgent({ httpProxy: proxy.uri, httpsProxy: proxy.uri, noProxy: proxy.noProxy, connect: tls, requestTls: tls });
+}
+
+/** Reads an address of the configuration, which may hold a password and so is not told. */
+function readUrl(text: string, what: string): URL {
+  try {
+    return new URL(text);
+  } catch (error) {
+    throw notConfigured(`${what} is no URL`, error);
+  }
+}
+
+function notConfigured(message: string, cause?: unknown): JanitorError {
+  return new JanitorError("cluster-not-configured", message, cause === undefined ? {} : { cause });
+}
+
+async function untilAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  signal.throwIfAborted();
+  let stop = (): void => undefined;
+  const aborted = new Promise<never>((_, fail) => {
+    stop = () => fail(signal.reason instanceof Error ? signal.reason : new Error("aborted"));
+    signal.addEventListener("abort", stop, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
 }
 
 function readHeaders({ headers }: RequestOptions): Readonly<Record<string, string>> {

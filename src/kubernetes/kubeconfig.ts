@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
 import { delimiter, dirname, join, resolve } from "node:path";
 
-import { parse } from "yaml";
+import { parse, YAMLParseError } from "yaml";
 import { z } from "zod";
 
 import { joinSome, quoteUntrusted } from "../core/text.ts";
-import { describeError, JanitorError } from "../errors.ts";
+import { JanitorError } from "../errors.ts";
 
 // Where the kubelet puts a pod's credentials (https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/).
 const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -79,7 +79,7 @@ function chooseContexts(files: readonly string[], { contexts, requireExplicitCon
           )}.`,
     );
   }
-  if (contexts.length > 0) return contexts.map((context) => describeAccess(files, read, context));
+  if (contexts.length > 0) return Array.from(new Set(contexts), (context) => describeAccess(files, read, context));
   if (requireExplicitContext && known.length > 1) {
     throw notConfigured(
       `${place} has ${known.length} contexts, and which one is current may change`,
@@ -106,8 +106,25 @@ function readKubeconfig(file: string): Kubeconfig {
   try {
     return kubeconfigFile.parse(parse(readFileSync(file, "utf8")) ?? {});
   } catch (error) {
-    throw new JanitorError("cluster-not-configured", `the kubeconfig ${file} could not be read: ${describeError(error).slice(0, 200)}`, { cause: error });
+    throw new JanitorError("cluster-not-configured", `the kubeconfig ${file} could not be read: ${describeKubeconfigError(error)}`, { cause: error });
   }
+}
+
+/** Why a kubeconfig is of no use, without a word of it: a YAML parser quotes the line, and the line may be the token's. */
+export function describeKubeconfigError(error: unknown): string {
+  if (error instanceof YAMLParseError) {
+    const [start] = error.linePos ?? [];
+    return `it is no YAML${start === undefined ? "" : `, see line ${start.line}, column ${start.col}`}`;
+  }
+  if (error instanceof z.ZodError) {
+    const [issue] = error.issues;
+    return `it is no kubeconfig${issue === undefined || issue.path.length === 0 ? "" : `, see ${issue.path.join(".")}`}`;
+  }
+  const code = error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+  // client-node's own words, which hold no text of the file.
+  if (error instanceof Error && /^(clusters|users|contexts)\[\d+\]\.[\w.]+ is missing$/.test(error.message)) return error.message;
+  if (code === undefined) return "it is no kubeconfig";
+  return code === "ENOENT" ? "it does not exist" : `it cannot be opened (${code})`;
 }
 
 function notConfigured(

@@ -12,7 +12,14 @@ export interface ListedResource {
 /** How a list ended. `absent`: the cluster has no such kind. */
 export type ListResult = { readonly kind: "complete" } | { readonly kind: "absent" } | { readonly kind: "failed"; readonly problem: string };
 
-const page = z.object({ metadata: z.object({ continue: z.string().nullish() }), items: z.array(z.unknown()).nullish() });
+/**
+ * A page of a list. Kind and items are wanted: a 200 that is something else, a Status or what a gateway made up, would otherwise end a list early and as whole.
+ */
+const page = z.object({
+  kind: z.string().regex(/List$/),
+  metadata: z.object({ continue: z.string().nullish(), resourceVersion: z.string().nullish(), remainingItemCount: z.number().nullish() }),
+  items: z.array(z.unknown()).nullable(),
+});
 
 /** How often a list may start anew when its continue token expires. */
 const MOST_STARTS = 3;
@@ -45,6 +52,7 @@ async function listOnce(
   signal: AbortSignal,
 ): Promise<ListResult | "expired"> {
   let token = "";
+  let version: string | undefined;
   const seen = new Set<string>();
   for (;;) {
     const answer = await client.get(resource.path, token === "" ? query : { ...query, continue: token }, signal);
@@ -53,12 +61,17 @@ async function listOnce(
     if (answer.kind !== "ok") return { kind: "failed", problem: describeRefusal(answer, resource) };
     const parsed = page.safeParse(answer.body);
     if (!parsed.success) return { kind: "failed", problem: `the answer to the list of ${resource.name} is no list` };
+    const { metadata, items } = parsed.data;
+    // All pages of one snapshot have one version (https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks).
+    version ??= metadata.resourceVersion ?? "";
+    if (version !== (metadata.resourceVersion ?? "")) return { kind: "failed", problem: `the pages of the list of ${resource.name} are not of one snapshot` };
     try {
-      parsed.data.items?.forEach(onItem);
+      items?.forEach((item) => onItem(item));
     } catch (error) {
       return { kind: "failed", problem: `one of the ${resource.name} could not be read: ${describeError(error).slice(0, 120)}` };
     }
-    token = parsed.data.metadata.continue ?? "";
+    token = metadata.continue ?? "";
+    if (token === "" && (metadata.remainingItemCount ?? 0) > 0) return { kind: "failed", problem: `the list of ${resource.name} ends before its end` };
     if (token === "") return { kind: "complete" };
     if (seen.has(token)) return { kind: "failed", problem: `the list of ${resource.name} goes round in circles` };
     seen.add(token);

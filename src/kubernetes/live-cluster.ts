@@ -1,16 +1,18 @@
 import { z } from "zod";
 
 import type { ClusterObservation, Node, NodeList, Pod, PodList, StackList, StackResource } from "../core/cluster.ts";
-import { mayHaveHostname, podHostname } from "../core/hostname.ts";
+import { podHostname } from "../core/hostname.ts";
 import { quoteUntrusted } from "../core/text.ts";
 import type { ApiClient } from "./api-client.ts";
 import type { ClusterSource } from "./cluster-source.ts";
 import { listObjects, type ListResult } from "./list-objects.ts";
+import { matchHostnames } from "./match-hostnames.ts";
 import { readNode, readPod, readStack } from "./read-objects.ts";
 
 /** The janitor's own pod, which must be in every whole list of the cluster it runs in. */
 export interface OwnPod {
-  readonly namespace: string;
+  /** Undefined where it cannot be told: then a pod of that name in any namespace will do. */
+  readonly namespace: string | undefined;
   readonly name: string;
 }
 
@@ -49,36 +51,53 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
   };
 
   const listPods = async (hostnames: ReadonlySet<string>, nodes: readonly Node[], signal: AbortSignal): Promise<PodList> => {
+    const mayMatch = matchHostnames(hostnames, nodes);
     const kept: Pod[] = [];
     let total = 0;
     let sawOwnPod = false;
     for (const resource of podPaths) {
       let found: Pod[] = [];
       let count = 0;
+      let foundOwnPod = false;
       const visit = {
+        // What an attempt saw that was given up does not count, the canary included.
         onStart: () => {
           found = [];
           count = 0;
+          foundOwnPod = false;
         },
         onItem: (item: unknown) => {
           count += 1;
           const { metadata } = podName.parse(item);
-          sawOwnPod ||= metadata.namespace === ownPod?.namespace && metadata.name === ownPod.name;
+          foundOwnPod ||= metadata.name === ownPod?.name && (ownPod.namespace ?? metadata.namespace) === metadata.namespace;
           const pod = readPod(item);
-          if (Array.from(hostnames).some((hostname) => mayHaveHostname(pod, hostname, nodes))) found.push(pod);
+          if (mayMatch(pod)) found.push(pod);
         },
       };
       const result = await listObjects(client, resource, query, visit, signal);
       kept.push(...found);
       total += count;
+      sawOwnPod ||= foundOwnPod;
       if (result.kind !== "complete") return { kind: "incomplete", problem: problemOf(result), pods: kept, total };
     }
-    const wanted = ownPod !== undefined && (namespaces.length === 0 || namespaces.includes(ownPod.namespace));
+    const wanted = ownPod !== undefined && (namespaces.length === 0 || (ownPod.namespace !== undefined && namespaces.includes(ownPod.namespace)));
     if (wanted && !sawOwnPod) {
-      const problem = `the janitor's own pod ${quoteUntrusted(`${ownPod.namespace}/${ownPod.name}`)} is not in the list, so others may be missing too (are POD_NAME and POD_NAMESPACE set from the downward API?)`;
+      const name = ownPod.namespace === undefined ? ownPod.name : `${ownPod.namespace}/${ownPod.name}`;
+      const problem = `the janitor's own pod ${quoteUntrusted(name)} is not in the list, so others may be missing too (are POD_NAME and POD_NAMESPACE set from the downward API?)`;
       return { kind: "incomplete", problem, pods: kept, total };
     }
     return { kind: "complete", pods: kept, total };
+  };
+
+  /** Something of each pod that can be seen, of whole lists and of parts alike. */
+  const listEach = async <Value>(parameters: Readonly<Record<string, string>>, read: (item: unknown) => Value, signal: AbortSignal): Promise<Value[]> => {
+    const all: Value[] = [];
+    for (const resource of podPaths) {
+      let found: Value[] = [];
+      await listObjects(client, resource, parameters, { onStart: () => (found = []), onItem: (item) => found.push(read(item)) }, signal);
+      all.push(...found);
+    }
+    return all;
   };
 
   const listStacks = async (signal: AbortSignal): Promise<StackList> => {
@@ -121,11 +140,8 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
     },
     findNamesakes: async (hostname, signal) => {
       if (!POD_NAME.test(hostname)) return [];
-      const pods: Pod[] = [];
-      const visit = { onStart: () => pods.splice(0), onItem: (item: unknown) => pods.push(readPod(item)) };
       // What could not be seen here is asked for again, in the whole list, which then tells what is missing.
-      for (const resource of podPaths) await listObjects(client, resource, { fieldSelector: `metadata.name=${hostname}` }, visit, signal);
-      return pods;
+      return await listEach({ fieldSelector: `metadata.name=${hostname}` }, readPod, signal);
     },
     whoAmI: async (signal) => {
       const answer = await client.post(
@@ -137,13 +153,8 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
       return parsed?.success === true ? parsed.data.status.userInfo.username : undefined;
     },
     listHostnames: async (signal) => {
-      const hostnames: string[] = [];
-      const visit = {
-        onStart: () => undefined,
-        onItem: (item: unknown) => hostnames.push(...[podHostname(readPod(item))].filter((hostname) => hostname !== undefined)),
-      };
-      for (const resource of podPaths) await listObjects(client, resource, query, visit, signal);
-      return hostnames;
+      const hostnames = await listEach(query, (item) => podHostname(readPod(item)), signal);
+      return hostnames.filter((hostname) => hostname !== undefined);
     },
     close: () => client.close(),
   };

@@ -1,3 +1,5 @@
+import { hostname } from "node:os";
+
 import { ApiClient } from "./api-client.ts";
 import type { ClusterSource } from "./cluster-source.ts";
 import { findClusters, type AccessOptions, type ClusterAccess } from "./kubeconfig.ts";
@@ -27,9 +29,8 @@ export function openClusters(options: OpenClustersOptions): readonly ClusterSour
   });
 }
 
-/** The pod that the janitor runs in, by the downward API; a pod's own hostname is its name unless something changed it. */
-function findOwnPod({ namespace }: Extract<ClusterAccess, { kind: "in-cluster" }>, env: OpenClustersOptions["env"]): OwnPod | undefined {
-  const name = env["POD_NAME"] ?? env["HOSTNAME"];
-  const own = env["POD_NAMESPACE"] ?? namespace;
-  return name === undefined || own === undefined ? undefined : { namespace: own, name };
+/** The pod that the janitor runs in, by the downward API; a pod's own hostname is its name unless something changed it. There always is one to look for. */
+function findOwnPod({ namespace }: Extract<ClusterAccess, { kind: "in-cluster" }>, env: OpenClustersOptions["env"]): OwnPod {
+  const isGiven = (value: string | undefined): boolean => value !== undefined && value !== "";
+  return { namespace: [env["POD_NAMESPACE"], namespace].find(isGiven), name: [env["POD_NAME"], env["HOSTNAME"]].find(isGiven) ?? hostname() };
 }

@@ -13,7 +13,11 @@ import { readNode, readPod, readStack } from "./read-objects.ts";
 /** The command whose output a snapshot is. */
 const KUBECTL = "kubectl get pods,stacks.pulumi.com,nodes -A -o json";
 
-const anyList = z.object({ kind: z.string().regex(/List$/), items: z.array(z.looseObject({ kind: z.string().optional() })) });
+const anyList = z.object({
+  kind: z.string().regex(/List$/),
+  metadata: z.object({ continue: z.string().nullish(), remainingItemCount: z.number().nullish() }).nullish(),
+  items: z.array(z.looseObject({ kind: z.string().optional() })),
+});
 
 /**
  * Opens a file that kubectl wrote, in place of a cluster. `takenAt` is the user's word for when kubectl began; without it the latest time inside the
@@ -25,6 +29,7 @@ export async function openSnapshot({ path, takenAt }: { readonly path: string; r
   const list = anyList.safeParse(content);
   if (!list.success) throw invalid(path, "it is no list of Kubernetes objects");
   const defaultKind = list.data.kind.replace(/List$/, "");
+  refusePartOfList(path, list.data);
   const itemsOf = (...kinds: readonly string[]): readonly unknown[] => list.data.items.filter(({ kind = defaultKind }) => kinds.includes(kind));
   const read = readItems(path, itemsOf);
   const source = { kind: "snapshot", takenAt: takenAt ?? findLatestTime(content), stated: takenAt !== undefined } as const;
@@ -68,6 +73,16 @@ async function refuseImpossibleTime(path: string, takenAt: EpochNanoseconds): Pr
       hint: "Give --pods-taken-at the time before that very run of kubectl.",
     },
   );
+}
+
+/**
+ * One page of a list, as `kubectl get --raw` writes it, and objects that are not looked at would make pods seem absent: kubectl's own List is whole,
+ * flat, and has a kind in each object.
+ */
+function refusePartOfList(path: string, { kind, metadata, items }: z.infer<typeof anyList>): void {
+  if ((metadata?.continue ?? "") !== "" || (metadata?.remainingItemCount ?? 0) > 0) throw invalid(path, "it is one page of a longer list");
+  if (kind === "List" && items.some((item) => item.kind === undefined)) throw invalid(path, "one of its objects does not say of what kind it is");
+  if (items.some((item) => item.kind?.endsWith("List") === true)) throw invalid(path, "it is a list of lists");
 }
 
 interface SnapshotItems {

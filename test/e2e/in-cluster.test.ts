@@ -70,6 +70,7 @@ describe("in a cluster", () => {
   it.each([
     ["its own pod is in the list", { POD_NAME: "janitor-1" }, "stale: pod-not-found", true],
     ["its own pod is told by the hostname", { HOSTNAME: "janitor-1" }, "stale: pod-not-found", true],
+    ["nothing tells which pod is its own", {}, "undetermined: list-incomplete", false],
     ["its own pod is not in the list", { POD_NAME: "janitor-2" }, "undetermined: list-incomplete", false],
     ["its own pod is said to be elsewhere", { POD_NAME: "janitor-1", POD_NAMESPACE: "other" }, "undetermined: list-incomplete", false],
   ])("%s: %s", async (_, env, expected, complete) => {

@@ -34,6 +34,10 @@ describe("which clusters are asked", () => {
     expect(find({ kubeconfig: file, contexts: ["c", "a"] }).map((access) => access.kind === "context" && access.context)).toEqual(["c", "a"]);
   });
 
+  it("a context that is given twice is one cluster", () => {
+    expect(find({ kubeconfig: write("config", ["a", "b"], "b"), contexts: ["a", "a"] })).toHaveLength(1);
+  });
+
   it("KUBECONFIG may name several files: the first current context counts", () => {
     const files = [write("one", ["a"]), write("two", ["b"], "b"), write("three", ["c"], "c")];
     expect(find({ env: { KUBECONFIG: files.join(":") } })).toEqual([{ kind: "context", files, context: "b" }]);
@@ -49,15 +53,15 @@ describe("what is refused", () => {
   it.each<[string, () => Partial<AccessOptions>, RegExp]>([
     ["nothing at all", () => ({}), /no cluster to ask/],
     ["an empty home", () => ({ env: { HOME: folder } }), /no cluster to ask/],
-    ["a file that is not there", () => ({ kubeconfig: join(folder, "none") }), /could not be read/],
-    ["a KUBECONFIG that is not there", () => ({ env: { KUBECONFIG: join(folder, "none") } }), /could not be read/],
+    ["a file that is not there", () => ({ kubeconfig: join(folder, "none") }), /does not exist/],
+    ["a KUBECONFIG that is not there", () => ({ env: { KUBECONFIG: join(folder, "none") } }), /does not exist/],
     [
       "a file that is no kubeconfig",
       () => {
         writeFileSync(join(folder, "bad"), "contexts: 7");
         return { kubeconfig: join(folder, "bad") };
       },
-      /could not be read/,
+      /it is no kubeconfig, see contexts/,
     ],
     ["an unknown context", () => ({ kubeconfig: write("config", ["a"], "a"), contexts: ["b"] }), /has no context "b"/],
     ["no current context", () => ({ kubeconfig: write("config", ["a"]) }), /has no current context/],
@@ -69,6 +73,17 @@ describe("what is refused", () => {
     ["a context without a kubeconfig", () => ({ contexts: ["a"] }), /there is no kubeconfig/],
   ])("%s", (_, options, message) => {
     expect(() => find(options())).toThrow(expect.objectContaining({ code: "cluster-not-configured", exitCode: 2, message: expect.stringMatching(message) }));
+  });
+
+  it.each([
+    ["users:\n- name: a\n  user:\n    token: secret: token\n", /it is no YAML, see line 4, column 12$/],
+    ['users:\n- name: a\n  user:\n    token: "secret\n    x: y\n', /it is no YAML, see line 6, column 1$/],
+    ["users:\n- name: a\n  user:\n    token: *secret\n", /it is no kubeconfig$/],
+  ])("P7: %j, without a word of the token", (content, message) => {
+    const file = join(folder, "bad");
+    writeFileSync(file, content);
+    expect(() => find({ kubeconfig: file })).toThrow(expect.objectContaining({ code: "cluster-not-configured", message: expect.stringMatching(message) }));
+    expect(() => find({ kubeconfig: file })).not.toThrow(/secret/);
   });
 
   it("but a removal with one context needs no --context", () => {

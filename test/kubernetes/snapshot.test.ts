@@ -81,6 +81,10 @@ describe("a file of kubectl's", () => {
     ["a table", "NAME READY\nx 1/1"],
     ["one object", pod],
     ["an array", [pod]],
+    ["one page of a longer list", { kind: "PodList", metadata: { continue: "more" }, items: [aPodObject("a")] }],
+    ["the last page of which more is said to remain", { kind: "PodList", metadata: { remainingItemCount: 7 }, items: [aPodObject("a")] }],
+    ["a list of lists", { kind: "List", items: [{ kind: "PodList", items: [aPodObject("app-workspace-0")] }, pod] }],
+    ["a list with something of no kind", { kind: "List", items: [aPodObject("app-workspace-0"), pod] }],
     ["a list with something that is no pod", { kind: "List", items: [{ kind: "Pod", metadata: {} }] }],
     ["a pod with a time that is none", { kind: "List", items: [{ ...pod, metadata: { name: "a", creationTimestamp: "yesterday" } }] }],
   ])("that is %s is refused, with the command to use", async (_, content) => {
