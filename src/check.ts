@@ -4,7 +4,7 @@ import type { CheckItem, CheckReport } from "./core/check-report.ts";
 import type { ClusterObservation } from "./core/cluster.ts";
 import { matchOwners, type OwnerPattern } from "./core/owner.ts";
 import { escapeUntrusted, joinSome, quoteUntrusted } from "./core/text.ts";
-import { describeError, JanitorError } from "./errors.ts";
+import { describeWithHint, JanitorError } from "./errors.ts";
 import type { ClusterSource } from "./kubernetes/cluster-source.ts";
 import type { AuditLog } from "./output/audit-log.ts";
 
@@ -119,8 +119,4 @@ function describeProofs({ pods, nodes }: ClusterObservation): readonly (readonly
     ["pod-recreated", whole && sound, missing],
     ["container-restarted", whole && sound, missing],
   ];
-}
-
-function describeWithHint(error: unknown): string {
-  return error instanceof JanitorError && error.hint !== undefined ? `${error.message}. ${error.hint}` : describeError(error);
 }

@@ -57,3 +57,22 @@ export function describeError(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   return text.replace(/\s+/g, " ").trim();
 }
+
+/** What happened and, where it is known, what to do. */
+export function describeWithHint(error: unknown): string {
+  return error instanceof JanitorError && error.hint !== undefined ? `${error.message}. ${error.hint}` : describeError(error);
+}
+
+/** The code that the system or a driver gave an error (`ENOENT`, `ECONNREFUSED`), or undefined. */
+export function systemCode(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}
+
+/** The first code among the causes of an error: SDKs and fetch wrap the network's. */
+export function systemCodeOfCause(error: unknown): string | undefined {
+  for (let cause = error instanceof Error ? error.cause : undefined; cause instanceof Error; cause = cause.cause) {
+    const code = systemCode(cause);
+    if (code !== undefined) return code;
+  }
+  return undefined;
+}

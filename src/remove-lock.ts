@@ -4,7 +4,7 @@ import type { ObservedLock } from "./core/lock.ts";
 import type { AuditRecord, EventKind } from "./core/record.ts";
 import type { Action, OverrideUsed } from "./core/report.ts";
 import { formatTimestamp, type EpochNanoseconds } from "./core/time.ts";
-import { describeError, JanitorError } from "./errors.ts";
+import { describeError, describeWithHint, JanitorError } from "./errors.ts";
 import { newRecordId, type AuditLog } from "./output/audit-log.ts";
 
 /** Who removes, for the record. */
@@ -46,8 +46,7 @@ async function tryDelete(backend: Backend, lock: ObservedLock): Promise<Omit<Rem
   try {
     return { ...describeDeletion(await backend.deleteLock(lock.key, lock.version)), unknown: false };
   } catch (error) {
-    const hint = error instanceof JanitorError && error.hint !== undefined ? ` ${error.hint}` : "";
-    return { action: "failed", note: `${describeError(error)}${hint}`, unknown: error instanceof JanitorError && error.code === "backend-unreachable" };
+    return { action: "failed", note: describeWithHint(error), unknown: error instanceof JanitorError && error.code === "backend-unreachable" };
   }
 }
 

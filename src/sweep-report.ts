@@ -5,7 +5,7 @@ import { parseLockKey } from "./core/key.ts";
 import type { ObservedLock } from "./core/lock.ts";
 import { chooseExitCode, summarize, type Action, type FailOn, type OverrideUsed, type ReportedLock, type SweepReport } from "./core/report.ts";
 import { formatTimestamp, toSeconds, type EpochNanoseconds } from "./core/time.ts";
-import type { JanitorError } from "./errors.ts";
+import { describeWithHint, type JanitorError } from "./errors.ts";
 
 /** A lock within a sweep. */
 export interface SweptLock {
@@ -63,7 +63,7 @@ export function composeReport(facts: SweepFacts): SweepReport {
       ...(identity === undefined ? {} : { identity }),
       name,
       locks: swept.length,
-      ...(error === undefined ? {} : { error: { code: error.code, message: error.hint === undefined ? error.message : `${error.message}. ${error.hint}` } }),
+      ...(error === undefined ? {} : { error: { code: error.code, message: describeWithHint(error) } }),
     })),
     clusters,
     locks,

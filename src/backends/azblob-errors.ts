@@ -1,4 +1,4 @@
-import { describeError, type JanitorError } from "../errors.ts";
+import { describeError, systemCode, systemCodeOfCause, type JanitorError } from "../errors.ts";
 import { composeBackendError, type FailureDescription } from "./driver.ts";
 
 /** What of an error of the Azure SDK says what happened: never its text. */
@@ -14,7 +14,7 @@ export interface AzureFailure {
 export function readFailure(error: unknown): AzureFailure {
   if (!(error instanceof Error)) return { status: undefined, code: "", name: "" };
   const status = "statusCode" in error && typeof error.statusCode === "number" ? error.statusCode : undefined;
-  return { status, code: findServiceCode(error) ?? findNetworkCode(error) ?? "", name: error.name };
+  return { status, code: findServiceCode(error) ?? systemCodeOfCause(error) ?? "", name: error.name };
 }
 
 function findServiceCode(error: Error): string | undefined {
@@ -22,14 +22,8 @@ function findServiceCode(error: Error): string | undefined {
   const details: unknown = "details" in error ? error.details : undefined;
   const code: unknown = typeof details === "object" && details !== null && "errorCode" in details ? details.errorCode : undefined;
   if (typeof code === "string") return code;
-  return "code" in error && typeof error.code === "string" && error.code !== "REQUEST_SEND_ERROR" ? error.code : undefined;
-}
-
-function findNetworkCode(error: Error): string | undefined {
-  for (let cause: unknown = error.cause; cause instanceof Error; cause = cause.cause) {
-    if ("code" in cause && typeof cause.code === "string") return cause.code;
-  }
-  return undefined;
+  const own = systemCode(error);
+  return own === "REQUEST_SEND_ERROR" ? undefined : own;
 }
 
 /** True when the same request may be sent again: no answer, or one that says "later". */

@@ -1,5 +1,5 @@
 import type { Nanoseconds } from "../core/time.ts";
-import { JanitorError, type ErrorCode } from "../errors.ts";
+import { describeWithHint, JanitorError, type ErrorCode } from "../errors.ts";
 import type { Deletion, LockRead } from "./backend.ts";
 
 /** What went wrong, in the words of one store. */
@@ -22,7 +22,7 @@ export async function readUnlessDenied(read: () => Promise<LockRead>): Promise<L
     return await read();
   } catch (error) {
     if (!(error instanceof JanitorError) || error.code !== "backend-denied") throw error;
-    return { kind: "found", version: "", content: { kind: "unread", problem: `${error.message}. ${error.hint ?? ""}` } };
+    return { kind: "found", version: "", content: { kind: "unread", problem: describeWithHint(error) } };
   }
 }
 

@@ -3,12 +3,7 @@ import { constants, type BigIntStats } from "node:fs";
 import { link, lstat, mkdir, open, readdir, stat, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-import { describeError, JanitorError, type ErrorCode } from "../errors.ts";
-
-/** The system's code of a file error (`ENOENT`), or undefined. */
-export function systemCode(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
-}
+import { describeError, JanitorError, systemCode, type ErrorCode } from "../errors.ts";
 
 /** Runs an operation for which a missing file is an answer: undefined then. */
 export async function unlessMissing<Value>(operation: Promise<Value>): Promise<Value | undefined> {

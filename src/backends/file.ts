@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { formatIdentity, type BackendIdentity } from "../core/backend-identity.ts";
 import { LOCKS_FOLDER } from "../core/key.ts";
 import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody, type LockContent } from "../core/lock.ts";
-import { JanitorError } from "../errors.ts";
+import { JanitorError, systemCode } from "../errors.ts";
 import {
   RECORDS_FOLDER,
   type Backend,
@@ -20,19 +20,7 @@ import {
   type WriteCheck,
 } from "./backend.ts";
 import { readFileSettings } from "./file-settings.ts";
-import {
-  createFile,
-  DRAFT,
-  isFolder,
-  listFiles,
-  makeFolder,
-  readRegularFile,
-  syncFolder,
-  systemCode,
-  unlessMissing,
-  wrapFileError,
-  type FileRead,
-} from "./file-system.ts";
+import { createFile, DRAFT, isFolder, listFiles, makeFolder, readRegularFile, syncFolder, unlessMissing, wrapFileError, type FileRead } from "./file-system.ts";
 
 /**
  * Where a lock waits between being taken out of its folder and being removed: outside `.pulumi/locks`, where Pulumi would count it, and

@@ -1,4 +1,4 @@
-import { describeError, type JanitorError } from "../errors.ts";
+import { describeError, systemCode, systemCodeOfCause, type JanitorError } from "../errors.ts";
 import { composeBackendError, type FailureDescription } from "./driver.ts";
 
 /** What of an error of Google's SDK says what happened. */
@@ -19,14 +19,7 @@ export function readFailure(error: unknown): GoogleFailure {
   const errors: unknown = "errors" in error ? error.errors : undefined;
   const first: unknown = Array.isArray(errors) ? errors[0] : undefined;
   const reason = typeof first === "object" && first !== null && "reason" in first && typeof first.reason === "string" ? first.reason : undefined;
-  return { status, reason: reason ?? (typeof code === "string" ? code : (findNetworkCode(error) ?? "")), message: error.message };
-}
-
-function findNetworkCode(error: Error): string | undefined {
-  for (let cause: unknown = error.cause; cause instanceof Error; cause = cause.cause) {
-    if ("code" in cause && typeof cause.code === "string") return cause.code;
-  }
-  return undefined;
+  return { status, reason: reason ?? systemCode(error) ?? systemCodeOfCause(error) ?? "", message: error.message };
 }
 
 /** True when the same request may be sent again: no answer, or one that says "later" (https://cloud.google.com/storage/docs/retry-strategy). */

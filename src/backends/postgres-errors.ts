@@ -1,4 +1,4 @@
-import { describeError, type JanitorError } from "../errors.ts";
+import { describeError, systemCode, type JanitorError } from "../errors.ts";
 import { composeBackendError, type FailureDescription } from "./driver.ts";
 
 const PRIVILEGES = {
@@ -15,21 +15,16 @@ const PRIVILEGES = {
 /** What the janitor does in a table, in words. */
 export type Action = keyof typeof PRIVILEGES;
 
-/** The code of a Postgres or network error, if there is one. */
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
-}
-
 /** True when nobody knows whether the statement was carried out: the connection was lost, or it took too long. */
 export function isUnanswered(error: unknown): boolean {
-  const code = codeOf(error);
+  const code = systemCode(error);
   if (code === undefined) return error instanceof Error && /timeout|terminated|closed/i.test(error.message);
   return /^(08|57P0)/.test(code) || /^E[A-Z]+$/.test(code);
 }
 
 /** Turns an error of the driver into one that names the backend, what was tried, and what is missing. */
 export function wrapPostgresError(error: unknown, backend: string, action: Action): JanitorError {
-  return composeBackendError(error, backend, action, () => describeCode(codeOf(error), action, error));
+  return composeBackendError(error, backend, action, () => describeCode(systemCode(error), action, error));
 }
 
 // Codes: https://www.postgresql.org/docs/current/errcodes-appendix.html

@@ -1,4 +1,4 @@
-import { describeError, type JanitorError } from "../errors.ts";
+import { describeError, systemCode, type JanitorError } from "../errors.ts";
 import { composeBackendError, type FailureDescription } from "./driver.ts";
 
 /** What of an error of the AWS SDK says what happened: never its text. */
@@ -17,8 +17,7 @@ export function readFailure(error: unknown): AwsFailure {
     typeof metadata === "object" && metadata !== null && "httpStatusCode" in metadata && typeof metadata.httpStatusCode === "number"
       ? metadata.httpStatusCode
       : undefined;
-  const system = "code" in error && typeof error.code === "string" ? error.code : undefined;
-  return { status, code: status === undefined ? (system ?? error.name) : error.name };
+  return { status, code: status === undefined ? (systemCode(error) ?? error.name) : error.name };
 }
 
 /** True when the same request may be sent again: no answer, or one that says "later". */

@@ -1,5 +1,5 @@
 import type { Nanoseconds } from "../core/time.ts";
-import { JanitorError } from "../errors.ts";
+import { JanitorError, systemCode, systemCodeOfCause } from "../errors.ts";
 import type { ApiRequest, Connection } from "./connection.ts";
 import type { ClusterAccess } from "./kubeconfig.ts";
 
@@ -137,9 +137,7 @@ function readReason(text: string): string {
 /** Why no answer came, in words of our own: what a parser or a plugin says may hold the server's text or a token. */
 function describeFailure(error: unknown): string {
   if (error instanceof SyntaxError) return "the answer of the API server is no JSON";
-  const causes: unknown[] = [error];
-  for (let cause = error; cause instanceof Error && cause.cause !== undefined; cause = cause.cause) causes.push(cause.cause);
-  const code = causes.flatMap((cause) => (cause instanceof Error && "code" in cause && typeof cause.code === "string" ? [cause.code] : []))[0];
+  const code = systemCode(error) ?? systemCodeOfCause(error);
   if (error instanceof Error && error.name === "CredentialError") return error.message;
   switch (code) {
     case "ECONNREFUSED":

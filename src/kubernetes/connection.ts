@@ -7,7 +7,7 @@ import { Agent, EnvHttpProxyAgent, interceptors, ProxyAgent, request, type Dispa
 import { z } from "zod";
 
 import { quoteUntrusted } from "../core/text.ts";
-import { JanitorError } from "../errors.ts";
+import { JanitorError, systemCode } from "../errors.ts";
 import { chooseProxy } from "./choose-proxy.ts";
 import { describeKubeconfigError, type ClusterAccess } from "./kubeconfig.ts";
 
@@ -161,7 +161,7 @@ const execUser = z.object({ exec: z.object({ command: z.string() }) });
 
 /** Why there are no credentials, in words of our own: a plugin's output, and what a JSON parser quotes of it, may hold the token. */
 function describeCredentialFailure(config: KubeConfig, error: unknown): string {
-  const code = error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+  const code = systemCode(error);
   const plugin = execUser.safeParse(config.getCurrentUser());
   if (!plugin.success) return `the credentials could not be read${code === undefined ? "" : ` (${code})`}`;
   const name = quoteUntrusted(plugin.data.exec.command);

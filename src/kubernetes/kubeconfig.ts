@@ -5,7 +5,7 @@ import { parse, YAMLParseError } from "yaml";
 import { z } from "zod";
 
 import { joinSome, quoteUntrusted } from "../core/text.ts";
-import { JanitorError } from "../errors.ts";
+import { JanitorError, systemCode } from "../errors.ts";
 
 // Where the kubelet puts a pod's credentials (https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/).
 const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -120,7 +120,7 @@ export function describeKubeconfigError(error: unknown): string {
     const [issue] = error.issues;
     return `it is no kubeconfig${issue === undefined || issue.path.length === 0 ? "" : `, see ${issue.path.join(".")}`}`;
   }
-  const code = error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+  const code = systemCode(error);
   // client-node's own words, which hold no text of the file.
   if (error instanceof Error && /^(clusters|users|contexts)\[\d+\]\.[\w.]+ is missing$/.test(error.message)) return error.message;
   if (code === undefined) return "it is no kubeconfig";

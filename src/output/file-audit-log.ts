@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 
 import { formatIdentity, type BackendIdentity } from "../core/backend-identity.ts";
 import type { AuditRecord } from "../core/record.ts";
-import { describeError, JanitorError } from "../errors.ts";
+import { describeError, JanitorError, systemCode } from "../errors.ts";
 import { kindWithin, parseRecord, sortHistories, type AuditLog } from "./audit-log.ts";
 
 /**
@@ -56,7 +56,7 @@ async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return "";
+    if (systemCode(error) === "ENOENT") return "";
     throw new JanitorError("record-failed", `the audit log ${path} could not be read: ${describeError(error)}`, { cause: error });
   }
 }
