@@ -1,7 +1,6 @@
 import { keyPrefix, splitBackendUrl } from "../core/backend-url.ts";
 import { quoteUntrusted } from "../core/text.ts";
-import { JanitorError } from "../errors.ts";
-import { parseGoBoolean } from "./driver.ts";
+import { invalidUrl, nonEmpty, parseBooleanParameter, parseGoBoolean, refuseUnknownParameters } from "./url-parameters.ts";
 
 /** Which credential is used, by gocloud's order (blob/azureblob/azureblob.go, `newCredInfoFromEnv`). */
 export type AzblobCredential =
@@ -28,35 +27,34 @@ const PARAMETERS: readonly string[] = ["storage_account", "domain", "protocol", 
 /** Reads an `azblob://` URL with its environment as gocloud does (`NewServiceURL`, `withOverrides`). Throws `backend-url-invalid`. */
 export function readAzblobSettings(url: string, env: Environment): AzblobSettings {
   const parts = splitBackendUrl(url);
-  if (parts === undefined || parts.scheme !== "azblob") throw invalid("this is no azblob:// URL");
+  if (parts === undefined || parts.scheme !== "azblob") throw invalidUrl("this is no azblob:// URL");
   const { host: container, query } = parts;
-  if (container === "") throw invalid("an azblob:// URL needs a container", "Write azblob://container, and the account in AZURE_STORAGE_ACCOUNT.");
+  if (container === "") throw invalidUrl("an azblob:// URL needs a container", "Write azblob://container, and the account in AZURE_STORAGE_ACCOUNT.");
   if (container.includes("."))
-    throw invalid(`${quoteUntrusted(container)} is the host of a service, not a container`, "Write azblob://container?storage_account=account.");
-  const unknown = Array.from(query.keys()).find((name) => !PARAMETERS.includes(name));
-  if (unknown !== undefined) throw invalid(`the azblob backend has no parameter ${quoteUntrusted(unknown)}`, `It takes ${PARAMETERS.join(", ")}.`);
+    throw invalidUrl(`${quoteUntrusted(container)} is the host of a service, not a container`, "Write azblob://container?storage_account=account.");
+  refuseUnknownParameters(query, "azblob", PARAMETERS);
   const twice = PARAMETERS.find((name) => query.getAll(name).length > 1);
-  if (twice !== undefined) throw invalid(`the parameter ${twice} is given twice`);
+  if (twice !== undefined) throw invalidUrl(`the parameter ${twice} is given twice`);
 
   const connectionString = nonEmpty(env["AZURE_STORAGE_CONNECTION_STRING"]) ?? nonEmpty(env["AZURE_STORAGEBLOB_CONNECTIONSTRING"]);
   const connection = readConnectionString(connectionString);
   const credential = chooseCredential(env, connectionString);
   const account = query.get("storage_account") ?? nonEmpty(env["AZURE_STORAGE_ACCOUNT"]) ?? connection.get("AccountName");
   if (account === undefined || account === "")
-    throw invalid("the storage account is not known", "Set AZURE_STORAGE_ACCOUNT, or add ?storage_account=account to the URL.");
-  if (!/^[a-z0-9]{3,24}$/.test(account)) throw invalid(`${quoteUntrusted(account)} is no name of a storage account`);
+    throw invalidUrl("the storage account is not known", "Set AZURE_STORAGE_ACCOUNT, or add ?storage_account=account to the URL.");
+  if (!/^[a-z0-9]{3,24}$/.test(account)) throw invalidUrl(`${quoteUntrusted(account)} is no name of a storage account`);
   const protocol = query.get("protocol") ?? nonEmpty(env["AZURE_STORAGE_PROTOCOL"]) ?? connection.get("DefaultEndpointsProtocol") ?? "https";
-  if (protocol !== "https" && protocol !== "http") throw invalid(`the protocol ${quoteUntrusted(protocol)} is neither https nor http`);
+  if (protocol !== "https" && protocol !== "http") throw invalidUrl(`the protocol ${quoteUntrusted(protocol)} is neither https nor http`);
   if (protocol === "http" && credential.kind === "identity")
-    throw invalid("a token must not be sent over plain http", "Use https, or a key, a SAS token or a connection string.");
+    throw invalidUrl("a token must not be sent over plain http", "Use https, or a key, a SAS token or a connection string.");
   const domain = nonEmpty(query.get("domain") ?? env["AZURE_STORAGE_DOMAIN"]) ?? "blob.core.windows.net";
-  const local = query.has("localemu") ? parseBoolean("localemu", query.get("localemu")) : isTrue(env["AZURE_STORAGE_IS_LOCAL_EMULATOR"]);
-  const cdn = query.has("cdn") ? parseBoolean("cdn", query.get("cdn")) : isTrue(env["AZURE_STORAGE_IS_CDN"]);
+  const local = query.has("localemu") ? parseBooleanParameter("localemu", query.get("localemu") ?? "") : isTrue(env["AZURE_STORAGE_IS_LOCAL_EMULATOR"]);
+  const cdn = query.has("cdn") ? parseBooleanParameter("cdn", query.get("cdn") ?? "") : isTrue(env["AZURE_STORAGE_IS_CDN"]);
   return { account, container, prefix: keyPrefix(parts), serviceUrl: composeServiceUrl(protocol, domain, account, local, cdn), credential };
 }
 
 function composeServiceUrl(protocol: string, domain: string, account: string, local: boolean, cdn: boolean): string {
-  if (!/^[A-Za-z0-9.:[\]-]+$/.test(domain)) throw invalid(`the domain ${quoteUntrusted(domain)} is no host`);
+  if (!/^[A-Za-z0-9.:[\]-]+$/.test(domain)) throw invalidUrl(`the domain ${quoteUntrusted(domain)} is no host`);
   if (domain.startsWith("127.0.0.1") || domain.startsWith("localhost") || local) return `${protocol}://${domain}/${account}`;
   return cdn ? `${protocol}://${domain}` : `${protocol}://${account}.${domain}`;
 }
@@ -78,20 +76,6 @@ function readConnectionString(text: string | undefined): ReadonlyMap<string, str
   return new Map(pairs);
 }
 
-function parseBoolean(name: string, value: string | null): boolean {
-  const parsed = parseGoBoolean(value ?? "");
-  if (parsed === undefined) throw invalid(`the parameter ${name} is neither true nor false`);
-  return parsed;
-}
-
 function isTrue(value: string | undefined): boolean {
   return parseGoBoolean(value ?? "") === true;
-}
-
-function nonEmpty(value: string | null | undefined): string | undefined {
-  return value === "" || value === null ? undefined : value;
-}
-
-function invalid(message: string, hint?: string): JanitorError {
-  return new JanitorError("backend-url-invalid", message, hint === undefined ? {} : { hint });
 }

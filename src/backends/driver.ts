@@ -47,9 +47,3 @@ export function compareClocks(date: number, now: number): Nanoseconds {
   const ahead = date - now;
   return BigInt(Math.trunc(ahead > 0 ? ahead : ahead < -1_000 ? ahead + 1_000 : 0)) * 1_000_000n;
 }
-
-/** A truth value as Go's strconv.ParseBool reads it; undefined when it is none. */
-export function parseGoBoolean(value: string): boolean | undefined {
-  if (/^(?:1|t|T|TRUE|true|True)$/.test(value)) return true;
-  return /^(?:0|f|F|FALSE|false|False)$/.test(value) ? false : undefined;
-}

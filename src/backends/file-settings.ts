@@ -1,11 +1,10 @@
 import { resolve } from "node:path";
 
 import { splitBackendUrl } from "../core/backend-url.ts";
-import { quoteUntrusted } from "../core/text.ts";
-import { JanitorError } from "../errors.ts";
+import { invalidUrl, refuseUnknownParameters } from "./url-parameters.ts";
 
 /** What gocloud's fileblob takes (`recognizedParams` in blob/fileblob/fileblob.go), and its URL opener for every scheme (`prefix`). */
-const PARAMETERS: ReadonlySet<string> = new Set(["base_url", "create_dir", "dir_file_mode", "metadata", "no_tmp_dir", "prefix", "secret_key_path"]);
+const PARAMETERS: readonly string[] = ["base_url", "create_dir", "dir_file_mode", "metadata", "no_tmp_dir", "prefix", "secret_key_path"];
 
 /** Where a `file://` backend is. */
 export interface FileSettings {
@@ -21,29 +20,21 @@ export interface FileSettings {
  */
 export function readFileSettings(url: string, home: string): FileSettings {
   const parts = splitBackendUrl(url);
-  if (parts === undefined || parts.scheme !== "file") throw new JanitorError("backend-url-invalid", "this is no file:// URL");
-  const unknown = Array.from(parts.query.keys()).find((name) => !PARAMETERS.has(name));
-  if (unknown !== undefined) {
-    throw new JanitorError("backend-url-invalid", `the file backend has no parameter ${quoteUntrusted(unknown)}`, {
-      hint: `It takes ${Array.from(PARAMETERS).join(", ")}.`,
-    });
-  }
+  if (parts === undefined || parts.scheme !== "file") throw invalidUrl("this is no file:// URL");
+  refuseUnknownParameters(parts.query, "file", PARAMETERS);
   refuseWrongValues(parts.query);
   const { path } = parts;
-  if (path === "")
-    throw new JanitorError("backend-url-invalid", "a file:// URL needs a folder", { hint: "Write file:///absolute/folder, file://~ or file://./relative." });
-  if (/^~[^/\\]/.test(path))
-    throw new JanitorError("backend-url-invalid", "another user's home cannot be named in a file:// URL", { hint: "Write the folder in full, file:///home/…" });
+  if (path === "") throw invalidUrl("a file:// URL needs a folder", "Write file:///absolute/folder, file://~ or file://./relative.");
+  if (/^~[^/\\]/.test(path)) throw invalidUrl("another user's home cannot be named in a file:// URL", "Write the folder in full, file:///home/…");
   const expanded = path.startsWith("~") ? `${home}/${path.slice(2)}` : path.replace(/^\/([A-Za-z]:)/, "$1");
   return { root: resolve(expanded), prefix: parts.query.get("prefix") ?? "" };
 }
 
 /** What gocloud refuses of its parameters (blob/fileblob/fileblob.go, `forParams`), though they mean nothing here. */
 function refuseWrongValues(query: URLSearchParams): void {
-  const refuse = (problem: string): JanitorError => new JanitorError("backend-url-invalid", problem);
   const metadata = query.get("metadata");
-  if (metadata !== null && metadata !== "" && metadata !== "skip") throw refuse("the parameter metadata is not skip");
+  if (metadata !== null && metadata !== "" && metadata !== "skip") throw invalidUrl("the parameter metadata is not skip");
   const mode = query.get("dir_file_mode");
-  if (mode !== null && !/^\d+$/.test(mode)) throw refuse("the parameter dir_file_mode is no number");
-  if (query.has("base_url") !== query.has("secret_key_path")) throw refuse("the parameters base_url and secret_key_path go together");
+  if (mode !== null && !/^\d+$/.test(mode)) throw invalidUrl("the parameter dir_file_mode is no number");
+  if (query.has("base_url") !== query.has("secret_key_path")) throw invalidUrl("the parameters base_url and secret_key_path go together");
 }

@@ -2,8 +2,7 @@ import { existsSync } from "node:fs";
 
 import { keyPrefix, splitBackendUrl } from "../core/backend-url.ts";
 import { quoteUntrusted } from "../core/text.ts";
-import { JanitorError } from "../errors.ts";
-import { parseGoBoolean } from "./driver.ts";
+import { invalidUrl, nonEmpty, readFlag, refuseUnknownParameters } from "./url-parameters.ts";
 
 /** Where the credentials of a `gs://` backend come from, in Pulumi's order (pkg/authhelpers/gcpauth.go). */
 export type GcsCredential =
@@ -28,21 +27,19 @@ const PARAMETERS: readonly string[] = ["anonymous", "access_id", "private_key_pa
 /** Reads a `gs://` URL with its environment as Pulumi does. Throws `backend-url-invalid`. */
 export function readGcsSettings(url: string, env: Readonly<Record<string, string | undefined>>): GcsSettings {
   const parts = splitBackendUrl(url);
-  if (parts === undefined || parts.scheme !== "gs") throw invalid("this is no gs:// URL");
+  if (parts === undefined || parts.scheme !== "gs") throw invalidUrl("this is no gs:// URL");
   const { host: bucket, query } = parts;
-  if (bucket === "") throw invalid("a gs:// URL needs a bucket", "Write gs://bucket.");
-  if (bucket === "storage.googleapis.com") throw invalid(`${quoteUntrusted(bucket)} is the host of a service, not a bucket`, "Write gs://bucket.");
-  const unknown = Array.from(query.keys()).find((name) => !PARAMETERS.includes(name));
-  if (unknown !== undefined) throw invalid(`the gs backend has no parameter ${quoteUntrusted(unknown)}`, `It takes ${PARAMETERS.join(", ")}.`);
-  const anonymous = query.get("anonymous") ?? "";
-  if (anonymous !== "" && parseGoBoolean(anonymous) === undefined) throw invalid("the parameter anonymous is neither true nor false");
-  const keyPath = query.get("private_key_path");
+  if (bucket === "") throw invalidUrl("a gs:// URL needs a bucket", "Write gs://bucket.");
+  if (bucket === "storage.googleapis.com") throw invalidUrl(`${quoteUntrusted(bucket)} is the host of a service, not a bucket`, "Write gs://bucket.");
+  refuseUnknownParameters(query, "gs", PARAMETERS);
+  const anonymous = readFlag(query, "anonymous");
+  const keyPath = nonEmpty(query.get("private_key_path"));
   // It signs URLs, which are not needed here; Pulumi wants it to be there all the same.
-  if (keyPath !== null && keyPath !== "" && !existsSync(keyPath)) throw invalid("the file of private_key_path is not there");
-  const emulator = env["STORAGE_EMULATOR_HOST"];
-  const endpoint = emulator === undefined || emulator === "" ? undefined : emulator.includes("://") ? emulator.replace(/\/+$/, "") : `http://${emulator}`;
+  if (keyPath !== undefined && !existsSync(keyPath)) throw invalidUrl("the file of private_key_path is not there");
+  const emulator = nonEmpty(env["STORAGE_EMULATOR_HOST"]);
+  const endpoint = emulator === undefined ? undefined : emulator.includes("://") ? emulator.replace(/\/+$/, "") : `http://${emulator}`;
   const universeDomain = query.get("universe_domain") ?? undefined;
-  const isAnonymous = parseGoBoolean(anonymous) === true || query.get("access_id") === "-" || endpoint !== undefined;
+  const isAnonymous = anonymous || query.get("access_id") === "-" || endpoint !== undefined;
   return {
     bucket,
     prefix: keyPrefix(parts),
@@ -53,18 +50,14 @@ export function readGcsSettings(url: string, env: Readonly<Record<string, string
 }
 
 function chooseCredential(env: Readonly<Record<string, string | undefined>>): GcsCredential {
-  const json = env["GOOGLE_CREDENTIALS"];
-  if (json !== undefined && json !== "") {
+  const json = nonEmpty(env["GOOGLE_CREDENTIALS"]);
+  if (json !== undefined) {
     if (!json.trimStart().startsWith("{"))
-      throw invalid("GOOGLE_CREDENTIALS holds no JSON", "It is the text of a key, not a file's name; for a file set GOOGLE_APPLICATION_CREDENTIALS.");
+      throw invalidUrl("GOOGLE_CREDENTIALS holds no JSON", "It is the text of a key, not a file's name; for a file set GOOGLE_APPLICATION_CREDENTIALS.");
     return { kind: "json", text: json };
   }
-  const token = env["GOOGLE_OAUTH_ACCESS_TOKEN"];
-  if (token !== undefined && token !== "") return { kind: "access-token", token };
-  const keyFile = env["GOOGLE_APPLICATION_CREDENTIALS"];
-  return keyFile === undefined || keyFile === "" ? { kind: "default" } : { kind: "default", keyFile };
-}
-
-function invalid(message: string, hint?: string): JanitorError {
-  return new JanitorError("backend-url-invalid", message, hint === undefined ? {} : { hint });
+  const token = nonEmpty(env["GOOGLE_OAUTH_ACCESS_TOKEN"]);
+  if (token !== undefined) return { kind: "access-token", token };
+  const keyFile = nonEmpty(env["GOOGLE_APPLICATION_CREDENTIALS"]);
+  return keyFile === undefined ? { kind: "default" } : { kind: "default", keyFile };
 }

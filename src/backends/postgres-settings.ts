@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { keyPrefix, splitBackendUrl } from "../core/backend-url.ts";
 import { quoteUntrusted } from "../core/text.ts";
 import { describeError, JanitorError } from "../errors.ts";
+import { invalidUrl, nonEmpty, refuseUnknownParameters } from "./url-parameters.ts";
 
 /** How the connection is encrypted, in the words of `sslmode`. */
 export type PostgresTls =
@@ -50,24 +51,23 @@ const TABLE = /^[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)?$/;
 /** Reads a `postgres://` URL with its environment as Pulumi does. Throws `backend-url-invalid`. */
 export function readPostgresSettings(url: string, env: Readonly<Record<string, string | undefined>>): PostgresSettings {
   const parts = splitBackendUrl(url);
-  if (parts === undefined || parts.scheme !== "postgres") throw invalid("this is no postgres:// URL");
+  if (parts === undefined || parts.scheme !== "postgres") throw invalidUrl("this is no postgres:// URL");
   const { query } = parts;
-  const unknown = Array.from(query.keys()).find((name) => !PARAMETERS.includes(name));
-  if (unknown !== undefined) throw invalid(`the postgres backend has no parameter ${quoteUntrusted(unknown)}`, `It takes ${PARAMETERS.join(", ")}.`);
+  refuseUnknownParameters(query, "postgres", PARAMETERS);
   const at = parts.host.lastIndexOf("@");
   const [urlUser, urlPassword] = splitOnce(at === -1 ? "" : parts.host.slice(0, at), ":");
   const [urlHost, urlPort] = splitHost(parts.host.slice(at + 1));
   const port = Number(urlPort ?? query.get("port") ?? env["PGPORT"] ?? 5432);
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw invalid("the port is no number");
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw invalidUrl("the port is no number");
   const database = nonEmpty(parts.path.replace(/\/+$/, "")) ?? nonEmpty(env["PGDATABASE"]);
-  if (database === undefined) throw invalid("a postgres:// URL needs a database", "Write postgres://user@host/database.");
+  if (database === undefined) throw invalidUrl("a postgres:// URL needs a database", "Write postgres://user@host/database.");
   const table = query.get("table") ?? "pulumi_state";
-  if (!TABLE.test(table)) throw invalid(`${quoteUntrusted(table)} is no table's name`);
+  if (!TABLE.test(table)) throw invalidUrl(`${quoteUntrusted(table)} is no table's name`);
   const user = nonEmpty(urlUser) ?? query.get("user") ?? env["PGUSER"];
   const password = nonEmpty(urlPassword) ?? query.get("password") ?? env["PGPASSWORD"];
   const applicationName = query.get("application_name") ?? env["PGAPPNAME"];
   const searchPath = query.get("search_path");
-  if (!/^\d*$/.test(query.get("connect_timeout") ?? "")) throw invalid("the parameter connect_timeout is no number");
+  if (!/^\d*$/.test(query.get("connect_timeout") ?? "")) throw invalidUrl("the parameter connect_timeout is no number");
   const [cert, key] = [query.get("sslcert") ?? env["PGSSLCERT"], query.get("sslkey") ?? env["PGSSLKEY"]];
   return {
     host: nonEmpty(urlHost) ?? query.get("host") ?? nonEmpty(env["PGHOST"]) ?? "localhost",
@@ -99,7 +99,7 @@ function readTls(mode: string | undefined, rootCertificate: string | undefined):
     case "verify-full":
       return { kind: "checked", checkHost: true, ...ca };
     default:
-      throw invalid(`the sslmode ${quoteUntrusted(mode)} is none of disable, require, verify-ca, verify-full`);
+      throw invalidUrl(`the sslmode ${quoteUntrusted(mode)} is none of disable, require, verify-ca, verify-full`);
   }
 }
 
@@ -118,7 +118,7 @@ function splitOnce(text: string, separator: string): readonly [string, string | 
 
 function splitHost(host: string): readonly [string, string | undefined] {
   const match = /^(\[[^\]]+\]|[^:]*)(?::(\d+))?$/.exec(host);
-  if (match === null) throw invalid("the host is no address");
+  if (match === null) throw invalidUrl("the host is no address");
   return [(match[1] ?? "").replace(/^\[|\]$/g, ""), match[2]];
 }
 
@@ -128,12 +128,4 @@ function decode(text: string): string {
   } catch {
     return text;
   }
-}
-
-function nonEmpty(value: string | null | undefined): string | undefined {
-  return value === "" || value === null ? undefined : value;
-}
-
-function invalid(message: string, hint?: string): JanitorError {
-  return new JanitorError("backend-url-invalid", message, hint === undefined ? {} : { hint });
 }

@@ -1,7 +1,6 @@
 import { keyPrefix, splitBackendUrl } from "../core/backend-url.ts";
 import { quoteUntrusted } from "../core/text.ts";
-import { JanitorError } from "../errors.ts";
-import { parseGoBoolean } from "./driver.ts";
+import { invalidUrl, readFlag, refuseUnknownParameters } from "./url-parameters.ts";
 
 /** What an `s3://` URL and its environment say. */
 export interface S3Settings {
@@ -57,22 +56,21 @@ const ENCRYPTIONS = ["AES256", "aws:kms", "aws:kms:dsse", "aws:fsx"] as const;
 /** Reads an `s3://` URL with its environment as Pulumi does. Throws `backend-url-invalid`. */
 export function readS3Settings(url: string, env: Readonly<Record<string, string | undefined>>): S3Settings {
   const parts = splitBackendUrl(url);
-  if (parts === undefined || parts.scheme !== "s3") throw invalid("this is no s3:// URL");
+  if (parts === undefined || parts.scheme !== "s3") throw invalidUrl("this is no s3:// URL");
   const { host: bucket, query } = parts;
-  if (bucket === "") throw invalid("an s3:// URL needs a bucket", "Write s3://bucket?region=eu-west-1.");
+  if (bucket === "") throw invalidUrl("an s3:// URL needs a bucket", "Write s3://bucket?region=eu-west-1.");
   if (/^s3[.-].*\.amazonaws\.com/.test(bucket) || bucket.includes(":"))
-    throw invalid(`${quoteUntrusted(bucket)} is the host of a service, not a bucket`, "Write s3://bucket?endpoint=host.");
-  const unknown = Array.from(query.keys()).find((name) => !PARAMETERS.includes(name));
-  if (unknown !== undefined) throw invalid(`the s3 backend has no parameter ${quoteUntrusted(unknown)}`, `It takes ${PARAMETERS.join(", ")}.`);
-  const flags = new Map(BOOLEANS.map((name) => [name, (query.get(name) ?? "") !== "" && parseBoolean(name, query.get(name) ?? "")]));
+    throw invalidUrl(`${quoteUntrusted(bucket)} is the host of a service, not a bucket`, "Write s3://bucket?endpoint=host.");
+  refuseUnknownParameters(query, "s3", PARAMETERS);
+  const flags = new Map(BOOLEANS.map((name) => [name, readFlag(query, name)]));
   const flag = (...names: readonly string[]): boolean => names.some((name) => flags.get(name) === true);
   const text = (name: string): string | undefined => query.get(name) ?? undefined;
   const capacity = query.get("rate_limiter_capacity");
-  if (capacity !== null && !/^\d+$/.test(capacity)) throw invalid("the parameter rate_limiter_capacity is no number");
+  if (capacity !== null && !/^\d+$/.test(capacity)) throw invalidUrl("the parameter rate_limiter_capacity is no number");
   const role = text("role");
-  if (role !== undefined && !role.startsWith("arn:")) throw invalid("the parameter role is no ARN", "It begins with arn:.");
+  if (role !== undefined && !role.startsWith("arn:")) throw invalidUrl("the parameter role is no ARN", "It begins with arn:.");
   const encryption = ENCRYPTIONS.find((name) => name.toLowerCase() === query.get("ssetype")?.toLowerCase());
-  if (query.has("ssetype") && encryption === undefined) throw invalid(`the parameter ssetype is none of ${ENCRYPTIONS.join(", ")}`);
+  if (query.has("ssetype") && encryption === undefined) throw invalidUrl(`the parameter ssetype is none of ${ENCRYPTIONS.join(", ")}`);
   const disableSsl = flag("disableSSL");
   const endpoint = composeEndpoint(text("endpoint"), disableSsl);
   const requestChecksums = readChecksums(
@@ -112,7 +110,7 @@ function composeEndpoint(endpoint: string | undefined, disableSsl: boolean): str
   if (endpoint === undefined || endpoint === "") return undefined;
   const whole = endpoint.includes("://") ? endpoint : `${disableSsl ? "http" : "https"}://${endpoint}`;
   if (!/^https?:\/\/[^/\s@]+(\/.*)?$/.test(whole) || !URL.canParse(whole))
-    throw invalid("the parameter endpoint is no address", "Write host:port or https://host:port.");
+    throw invalidUrl("the parameter endpoint is no address", "Write host:port or https://host:port.");
   return whole;
 }
 
@@ -120,15 +118,5 @@ function readChecksums(name: string, value: string | undefined): "WHEN_REQUIRED"
   if (value === undefined || value === "") return undefined;
   const word = value.toUpperCase();
   if (word === "WHEN_REQUIRED" || word === "WHEN_SUPPORTED") return word;
-  throw invalid(`the parameter ${name} is neither when_required nor when_supported`);
-}
-
-function parseBoolean(name: string, value: string): boolean {
-  const parsed = parseGoBoolean(value);
-  if (parsed === undefined) throw invalid(`the parameter ${name} is neither true nor false`);
-  return parsed;
-}
-
-function invalid(message: string, hint?: string): JanitorError {
-  return new JanitorError("backend-url-invalid", message, hint === undefined ? {} : { hint });
+  throw invalidUrl(`the parameter ${name} is neither when_required nor when_supported`);
 }
