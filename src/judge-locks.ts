@@ -1,30 +1,24 @@
 import pLimit from "p-limit";
 
-import type { BackendIdentity } from "./core/backend-identity.ts";
+import type { Backend } from "./backends/backend.ts";
 import type { ClusterObservation } from "./core/cluster.ts";
 import { decide, decideHeld, type Circumstances, type RuleSettings } from "./core/decide.ts";
 import type { Judgement } from "./core/judgement.ts";
 import type { ObservedLock } from "./core/lock.ts";
-import type { EpochNanoseconds, Nanoseconds } from "./core/time.ts";
+import type { EpochNanoseconds } from "./core/time.ts";
 import type { ClusterSource } from "./kubernetes/cluster-source.ts";
 
 /** The locks of one backend, as read just before they are judged. */
 export interface LocksOfBackend {
-  readonly identity: BackendIdentity;
+  readonly backend: Backend;
   readonly locks: readonly ObservedLock[];
-  readonly clockOffset: Nanoseconds | undefined;
-  readonly restored: ReadonlySet<string>;
+  /** Keys of locks that a person put back. */
+  readonly restored?: ReadonlySet<string>;
 }
 
-/** A lock with what the rules say of it. */
-export interface JudgedLock {
-  readonly lock: ObservedLock;
-  readonly judgement: Judgement;
-}
-
-/** What judging gave: the judged locks of each backend, in the order given, and what was seen of the clusters, if they had to be asked. */
+/** What the rules say of each lock, and what was seen of the clusters, if they had to be asked. */
 export interface Judged {
-  readonly backends: readonly (readonly JudgedLock[])[];
+  readonly judgements: ReadonlyMap<ObservedLock, Judgement>;
   readonly clusters: readonly ClusterObservation[];
 }
 
@@ -42,14 +36,17 @@ const LOOKUPS_AT_ONCE = 8;
  * for what is left the whole list of each cluster. Without any lock left no cluster is asked at all.
  */
 export async function judgeLocks(backends: readonly LocksOfBackend[], { clusters, rules, now }: Jury, signal: AbortSignal): Promise<Judged> {
-  const circumstances = (backend: LocksOfBackend, seen: Circumstances["clusters"]): Circumstances => ({
-    backend: backend.identity,
-    now: now(),
-    ...(backend.clockOffset === undefined ? {} : { storeClockOffset: backend.clockOffset }),
-    clusters: seen,
-    settings: rules,
-    restored: backend.restored,
-  });
+  const circumstances = ({ backend, restored }: LocksOfBackend, seen: Circumstances["clusters"]): Circumstances => {
+    const storeClockOffset = backend.clockOffset();
+    return {
+      backend: backend.identity,
+      now: now(),
+      ...(storeClockOffset === undefined ? {} : { storeClockOffset }),
+      clusters: seen,
+      settings: rules,
+      restored: restored ?? new Set(),
+    };
+  };
   const known = new Map<ObservedLock, Judgement>();
   const judge = (decideOne: (lock: ObservedLock, backend: LocksOfBackend) => Judgement | undefined): void => {
     for (const backend of backends) {
@@ -73,16 +70,7 @@ export async function judgeLocks(backends: readonly LocksOfBackend[], { clusters
   const left = hostnamesLeft();
   const observed = left.size === 0 ? [] : await Promise.all(clusters.map((cluster) => cluster.observe(left, signal)));
   judge((lock, backend) => decide(lock, circumstances(backend, observed)));
-  return {
-    clusters: observed,
-    backends: backends.map(({ locks }) =>
-      locks.map((lock) => {
-        const judgement = known.get(lock);
-        if (judgement === undefined) throw new Error("a lock was left without a verdict");
-        return { lock, judgement };
-      }),
-    ),
-  };
+  return { judgements: known, clusters: observed };
 }
 
 /** The pods that are called like one of the hostnames, as a list that proves nothing but what it holds. */

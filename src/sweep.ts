@@ -3,14 +3,15 @@ import pLimit from "p-limit";
 import type { Backend } from "./backends/backend.ts";
 import { completeRecords } from "./complete-records.ts";
 import { formatIdentity } from "./core/backend-identity.ts";
+import type { ClusterObservation } from "./core/cluster.ts";
 import type { RuleSettings } from "./core/decide.ts";
-import { NOT_JUDGED } from "./core/judgement.ts";
+import { NOT_JUDGED, type Judgement } from "./core/judgement.ts";
 import type { ObservedLock } from "./core/lock.ts";
 import { refuseTooMany } from "./core/plan.ts";
 import type { FailOn, OverrideUsed, SweepReport } from "./core/report.ts";
 import type { EpochNanoseconds } from "./core/time.ts";
 import { describeError, JanitorError } from "./errors.ts";
-import { judgeLocks, type JudgedLock, type LocksOfBackend } from "./judge-locks.ts";
+import { judgeLocks, type LocksOfBackend } from "./judge-locks.ts";
 import type { ClusterSource } from "./kubernetes/cluster-source.ts";
 import type { AuditLog } from "./output/audit-log.ts";
 import { readLock, readLocks } from "./read-locks.ts";
@@ -81,7 +82,7 @@ class Sweep {
   readonly #warnings: string[] = [];
   readonly #refusals: string[] = [];
   #overrides: readonly OverrideUsed[];
-  #clusters: SweepReportClusters = [];
+  #clusters: readonly ClusterObservation[] = [];
   #reads = 0;
 
   constructor(settings: SweepSettings, parts: SweepParts) {
@@ -139,13 +140,13 @@ class Sweep {
 
   async #judgeAll(work: readonly Work[]): Promise<void> {
     try {
-      const judged = await this.#judge(
-        work,
-        work.map(() => new Set<string>()),
-      );
-      work.forEach((item, index) => {
-        item.locks = (judged[index] ?? []).map(({ lock, judgement }) => ({ lock, judgement, action: judgement.verdict === "stale" ? "would-delete" : "keep" }));
-      });
+      const judgements = await this.#judge(work.flatMap((item) => locksOf(item)));
+      for (const item of work) {
+        item.locks = item.locks.map(({ lock }) => {
+          const judgement = judgements.get(lock) ?? NOT_JUDGED;
+          return { lock, judgement, action: judgement.verdict === "stale" ? "would-delete" : "keep" };
+        });
+      }
       await Promise.all(work.map((item) => this.#holdRestored(item)));
     } catch (error) {
       if (!this.#signal.aborted) throw error;
@@ -167,42 +168,35 @@ class Sweep {
   }
 
   async #judgeAgain(item: Work, restored: ReadonlySet<string>): Promise<void> {
-    const [judged = []] = await this.#judge([{ ...item, locks: item.locks.filter(({ lock }) => restored.has(lock.key)) }], [restored]);
-    const found = new Map(judged.map(({ lock, judgement }) => [lock, judgement]));
+    const judgements = await this.#judge(locksOf({ ...item, locks: item.locks.filter(({ lock }) => restored.has(lock.key)) }, restored));
     item.locks = item.locks.map((swept) => {
-      const judgement = found.get(swept.lock);
+      const judgement = judgements.get(swept.lock);
       return judgement === undefined ? swept : { lock: swept.lock, judgement, action: "keep" };
     });
   }
 
-  async #judge(work: readonly Work[], restored: readonly ReadonlySet<string>[]): Promise<readonly (readonly JudgedLock[])[]> {
-    const backends = work.map(({ opened, locks }, index): LocksOfBackend => {
-      const identity = opened.kind === "open" ? opened.backend.identity : { scheme: "file" as const, path: "", prefix: "" };
-      return {
-        identity,
-        locks: locks.map(({ lock }) => lock),
-        clockOffset: opened.kind === "open" ? opened.backend.clockOffset() : undefined,
-        restored: restored[index] ?? new Set(),
-      };
-    });
+  async #judge(backends: readonly LocksOfBackend[]): Promise<ReadonlyMap<ObservedLock, Judgement>> {
     this.#parts.onProgress({ kind: "judging", locks: backends.reduce((sum, { locks }) => sum + locks.length, 0) });
-    const judged = await judgeLocks(backends, { clusters: this.#parts.clusters, rules: this.#settings.rules, now: this.#parts.now }, this.#signal);
-    if (judged.clusters.length > 0) this.#clusters = judged.clusters;
-    return judged.backends;
+    const { judgements, clusters } = await judgeLocks(
+      backends,
+      { clusters: this.#parts.clusters, rules: this.#settings.rules, now: this.#parts.now },
+      this.#signal,
+    );
+    if (clusters.length > 0) this.#clusters = clusters;
+    return judgements;
   }
 
   /** The valve: stops before the first removal where more owners would lose their locks than allowed. */
   #refuse(work: readonly Work[]): void {
-    const nameOf = ({ opened }: Work): string => (opened.kind === "open" ? formatIdentity(opened.backend.identity) : opened.name);
     const removals = work.flatMap((item) =>
       item.locks
         .filter(isPlanned)
-        .flatMap(({ lock }) => (lock.content.kind === "readable" ? [{ backend: nameOf(item), hostname: lock.content.owner.hostname }] : [])),
+        .flatMap(({ lock }) => (lock.content.kind === "readable" ? [{ backend: nameOfBackend(item.opened), hostname: lock.content.owner.hostname }] : [])),
     );
     for (const { backend, message } of refuseTooMany(removals, this.#settings.maxDeletions)) {
       this.#refusals.push(message);
       this.#keepPlanned(
-        work.filter((item) => nameOf(item) === backend),
+        work.filter(({ opened }) => nameOfBackend(opened) === backend),
         "the safety valve --max-deletions is closed",
       );
     }
@@ -217,22 +211,17 @@ class Sweep {
     this.#parts.onProgress({ kind: "waiting", milliseconds: this.#settings.confirmDelay });
     try {
       await this.#parts.sleep(this.#settings.confirmDelay, this.#signal);
-      const again = await Promise.all(work.map((item) => this.#readPlannedAgain(item)));
-      const judged = await this.#judge(
-        again.map((locks, index) => ({
-          opened: work[index]?.opened ?? { kind: "failed", name: "", error: new JanitorError("backend-failed", "") },
-          locks: locks.map((lock) => ({ lock, judgement: NOT_JUDGED, action: "keep" as const })),
-        })),
-        again.map(() => new Set<string>()),
-      );
-      work.forEach((item, index) => {
-        const found = new Map((judged[index] ?? []).map(({ lock, judgement }) => [lock.key, judgement]));
+      const again = (await Promise.all(work.map((item) => this.#readPlannedAgain(item)))).flat();
+      const judgements = await this.#judge(again);
+      for (const item of work) {
+        const read = again.find(({ backend }) => item.opened.kind === "open" && item.opened.backend === backend)?.locks ?? [];
+        const found = new Map(read.map((lock) => [lock.key, judgements.get(lock)]));
         item.locks = item.locks.map((swept): SweptLock => {
           const judgement = isPlanned(swept) ? found.get(swept.lock.key) : undefined;
           if (judgement === undefined || judgement.verdict === "stale") return judgement === undefined ? swept : { ...swept, judgement };
           return { lock: swept.lock, judgement, action: "keep", note: "it was stale at the first look, and no longer at the second" };
         });
-      });
+      }
     } catch (error) {
       if (!this.#signal.aborted) throw error;
       this.#keepPlanned(work, "stopped before the second look");
@@ -240,7 +229,7 @@ class Sweep {
   }
 
   /** Reads the planned locks again; what changed or vanished is no longer planned. */
-  async #readPlannedAgain(item: Work): Promise<readonly ObservedLock[]> {
+  async #readPlannedAgain(item: Work): Promise<readonly LocksOfBackend[]> {
     if (item.opened.kind === "failed") return [];
     const { backend } = item.opened;
     const limit = pLimit(backend.concurrency);
@@ -258,7 +247,7 @@ class Sweep {
         }),
       ),
     );
-    return kept;
+    return [{ backend, locks: kept }];
   }
 
   async #remove(work: readonly Work[]): Promise<void> {
@@ -302,7 +291,7 @@ class Sweep {
   #report(work: readonly Work[]): SweepReport {
     const { runId, now, deadline, stop } = this.#parts;
     const backends = work.map(({ opened, error, locks }): SweptBackend => ({
-      name: opened.kind === "open" ? formatIdentity(opened.backend.identity) : opened.name,
+      name: nameOfBackend(opened),
       ...(opened.kind === "open" ? { identity: opened.backend.identity } : {}),
       ...(error === undefined ? {} : { error }),
       locks,
@@ -323,7 +312,14 @@ class Sweep {
   }
 }
 
-type SweepReportClusters = Parameters<typeof composeReport>[0]["clusters"];
+/** What a backend is called in a report: by its identity, or by its URL without anything secret. */
+export function nameOfBackend(opened: OpenedBackend): string {
+  return opened.kind === "open" ? formatIdentity(opened.backend.identity) : opened.name;
+}
+
+function locksOf({ opened, locks }: Work, restored: ReadonlySet<string> = new Set()): readonly LocksOfBackend[] {
+  return opened.kind === "failed" ? [] : [{ backend: opened.backend, locks: locks.map(({ lock }) => lock), restored }];
+}
 
 /** True for a lock that the sweep would remove if nothing comes between. */
 function isPlanned({ action }: SweptLock): boolean {
