@@ -3,7 +3,7 @@ import { formatIdentity } from "./core/backend-identity.ts";
 import type { CheckItem, CheckReport } from "./core/check-report.ts";
 import type { ClusterObservation } from "./core/cluster.ts";
 import { matchOwners, type OwnerPattern } from "./core/owner.ts";
-import { escapeUntrusted, joinSome, quoteUntrusted } from "./core/text.ts";
+import { escapeUntrusted, formatCount, joinSome, quoteUntrusted } from "./core/text.ts";
 import { describeWithHint, JanitorError } from "./errors.ts";
 import type { ClusterSource } from "./kubernetes/cluster-source.ts";
 import type { AuditLog } from "./output/audit-log.ts";
@@ -100,9 +100,7 @@ async function checkCluster(cluster: ClusterSource, owners: readonly OwnerPatter
     ...owners.map((pattern) => {
       const matching = hostnames.filter((hostname) => matchOwners(hostname, [pattern]).length > 0);
       const found =
-        matching.length === 0
-          ? "no pod that lives now"
-          : `${matching.length} ${matching.length === 1 ? "pod" : "pods"} that live now: ${joinSome(matching.map(escapeUntrusted))}`;
+        matching.length === 0 ? "no pod that lives now" : `${formatCount(matching.length, "pod")} that live now: ${joinSome(matching.map(escapeUntrusted))}`;
       return item("owners", pattern.glob, matching.length === 0 ? "unknown" : "ok", `matches ${found}`);
     }),
   ];

@@ -1,10 +1,11 @@
 import { Command, CommanderError, Option } from "@commander-js/extra-typings";
 
-import { readSettings } from "./config.ts";
-import { CHECK_OPTIONS, RESTORE_OPTIONS, SWEEP_OPTIONS, variableOf, type OptionSpec } from "./options.ts";
+import { readSettings, type Settings } from "./config.ts";
+import { CHECK_OPTIONS, RESTORE_OPTIONS, SWEEP_OPTIONS, UNLOCK_OPTIONS, variableOf, type OptionSpec } from "./options.ts";
 import { runCheck } from "./run-check.ts";
 import { runRestore } from "./run-restore.ts";
 import { runSweep } from "./run-sweep.ts";
+import { runUnlock } from "./run-unlock.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { VERSION } from "./version.ts";
 
@@ -16,7 +17,7 @@ Exit codes:
   1  failed: a backend or a cluster could not be read, a removal failed
   2  wrong usage or configuration
   3  incomplete: locks that are undetermined or unreadable, or --timeout
-  4  refused: a safety valve, or a declined question
+  4  refused: a safety valve, a declined question, or an unlock without proof
   5  stale locks found, with --fail-on stale`;
 
 const SWEEP_EXAMPLES = `
@@ -25,6 +26,11 @@ Examples:
   $ pulumi-lock-janitor sweep --backend azblob://state --delete --exclusive
   $ kubectl get pods,stacks.pulumi.com,nodes -A -o json > pods.json
   $ pulumi-lock-janitor sweep --backend file:///srv/state --pods-from pods.json --output json`;
+
+const UNLOCK_EXAMPLES = `
+Examples:
+  $ pulumi-lock-janitor unlock --backend azblob://state 26872864-1c1f-4e0e-9b0a-0a2b8c1d9e55
+  $ pulumi-lock-janitor unlock --backend azblob://state "azblob://state/.pulumi/locks/organization/shop/dev/26872864-1c1f-4e0e-9b0a-0a2b8c1d9e55.json: created by pulumi@shop-workspace-0 (pid 300) at 2026-12-01T05:25:54Z"`;
 
 /** Runs the command line and gives the exit code. Throws a `JanitorError`. */
 export async function runCommandLine(argv: readonly string[], surroundings: Surroundings): Promise<number> {
@@ -37,19 +43,28 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     .addHelpText("after", EXIT_CODES)
     .exitOverride()
     .configureOutput({ writeOut: (text) => surroundings.stdout.write(text), writeErr: (text) => surroundings.stderr.write(text) });
+  const settingsOf = (options: Values): Settings => readSettings(options, surroundings.env, configFile(options, surroundings));
   const sweepCommand = program
     .command("sweep")
     .description("look at every lock once: a dry run, unless --delete")
     .addHelpText("after", `${SWEEP_EXAMPLES}\n${EXIT_CODES}`);
   addOptions(sweepCommand, SWEEP_OPTIONS).action(async (options) => {
-    exitCode = await runSweep(readSettings(options, surroundings.env, configFile(options, surroundings)), surroundings);
+    exitCode = await runSweep(settingsOf(options), surroundings);
   });
   const checkCommand = program
     .command("check")
     .description("try, without writing, what a sweep needs: rights in backend and cluster, and which proofs there can be")
     .addHelpText("after", EXIT_CODES);
   addOptions(checkCommand, CHECK_OPTIONS).action(async (options) => {
-    exitCode = await runCheck(readSettings(options, surroundings.env, configFile(options, surroundings)), surroundings);
+    exitCode = await runCheck(settingsOf(options), surroundings);
+  });
+  const unlockCommand = program
+    .command("unlock")
+    .description("remove one lock by hand, if it is stale; with --force on your word alone")
+    .argument("<lock>", "its id, its URL, or the line that Pulumi printed")
+    .addHelpText("after", `${UNLOCK_EXAMPLES}\n${EXIT_CODES}`);
+  addOptions(unlockCommand, UNLOCK_OPTIONS).action(async (lock, options) => {
+    exitCode = await runUnlock(lock, settingsOf(options), surroundings);
   });
   const restoreCommand = program
     .command("restore")
@@ -57,7 +72,7 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     .argument("<record>", "the record's id")
     .addHelpText("after", EXIT_CODES);
   addOptions(restoreCommand, RESTORE_OPTIONS).action(async (id, options) => {
-    exitCode = await runRestore(id, readSettings(options, surroundings.env, configFile(options, surroundings)), surroundings);
+    exitCode = await runRestore(id, settingsOf(options), surroundings);
   });
   try {
     await program.parseAsync([...argv], { from: "user" });

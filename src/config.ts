@@ -7,8 +7,9 @@ import { BUILTIN_OWNERS, parseOwnerPattern, type OwnerPattern } from "./core/own
 import { FAIL_ON } from "./core/report.ts";
 import { quoteUntrusted } from "./core/text.ts";
 import { HOUR, MILLISECOND, MINUTE, parseTimestamp, SECOND, type Nanoseconds } from "./core/time.ts";
+import { parseWantedLock, type WantedLock } from "./core/wanted-lock.ts";
 import { describeError, JanitorError } from "./errors.ts";
-import { SWEEP_OPTIONS, longName, variableOf, type OptionSpec } from "./options.ts";
+import { ALL_OPTIONS, longName, variableOf, type OptionSpec } from "./options.ts";
 
 const UNITS: ReadonlyMap<string, Nanoseconds> = new Map([
   ["ms", MILLISECOND],
@@ -40,6 +41,18 @@ const output = z
     const format = (equals === -1 ? text : text.slice(0, equals)) === "json" ? ("json" as const) : ("table" as const);
     return equals === -1 ? { format } : { format, file: text.slice(equals + 1) };
   });
+
+const lock = z.string().transform((text, context): WantedLock => {
+  const parsed = parseWantedLock(text);
+  if (parsed.kind === "wanted") return parsed.wanted;
+  context.issues.push({ code: "custom", message: parsed.problem, input: text });
+  return z.NEVER;
+});
+
+// "shop/prod" is organization and stack to Pulumi, which a person who writes it does not mean.
+const stack = z
+  .string()
+  .regex(/^([^/]+|organization\/([^/]+\/)?[^/]+)$/, 'a stack is "prod" or "organization/<project>/prod"; a project alone goes with --project');
 
 const timestamp = z.string().transform((text, context) => {
   const at = parseTimestamp(text);
@@ -86,6 +99,11 @@ export const settingsSchema = z.strictObject({
   outputs: z.array(output).prefault(["table"]),
   failOn: z.array(z.enum([...FAIL_ON, "none"])).default(["undetermined", "unreadable"]),
   timeout: duration.optional(),
+  projects: z.array(z.string().min(1)).default([]),
+  stacks: z.array(stack).default([]),
+  locks: z.array(lock).default([]),
+  warnHeldAfter: duration.prefault("2h"),
+  force: z.boolean().default(false),
   verbose: z.boolean().default(false),
   quiet: z.boolean().default(false),
 });
@@ -111,8 +129,8 @@ interface Sourced {
 export function readSettings(flags: Readonly<Record<string, unknown>>, env: Environment, configFile: string | undefined): Settings {
   const values = new Map<string, Sourced>([
     ...(configFile === undefined ? [] : readConfigFile(configFile)),
-    ...readVariables(env, SWEEP_OPTIONS),
-    ...readFlags(flags, SWEEP_OPTIONS),
+    ...readVariables(env, ALL_OPTIONS),
+    ...readFlags(flags, ALL_OPTIONS),
   ]);
   const parsed = settingsSchema.safeParse(Object.fromEntries(Array.from(values, ([key, { value }]) => [key, value])));
   if (parsed.success) return parsed.data;
@@ -183,7 +201,7 @@ function readConfigFile(file: string): readonly (readonly [string, Sourced])[] {
     const range = typeof node === "object" && node !== null && "range" in node && Array.isArray(node.range) ? Number(node.range[0]) : 0;
     const source = `${file}, line ${lines.linePos(range).line}, ${key}`;
     const flagOnly =
-      SWEEP_OPTIONS.some((option) => option.key === key && option.flagOnly === true) ||
+      ALL_OPTIONS.some((option) => option.key === key && option.flagOnly === true) ||
       (key === "unreachableNodes" && Array.isArray(value) && value.includes("ignore"));
     if (flagOnly) throw new JanitorError("config-invalid", `${source}: this is a flag only, so that a person says it each time`);
     return [key, { value, source }] as const;

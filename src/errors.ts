@@ -10,9 +10,11 @@ export type ErrorCode =
   | "backend-failed"
   | "backend-listing-broken"
   | "lock-protected"
+  | "lock-not-found"
   | "record-invalid"
   | "record-failed"
   | "restore-refused"
+  | "unlock-refused"
   | "cluster-not-configured"
   | "cluster-denied"
   | "cluster-unreachable"
@@ -48,7 +50,7 @@ export class JanitorError extends Error {
   /** The exit code that the error leads to where nothing else decides: 2 for usage and configuration, 4 for a refusal, else 1. */
   get exitCode(): 1 | 2 | 4 {
     if (USAGE_CODES.has(this.code)) return 2;
-    return this.code === "restore-refused" ? 4 : 1;
+    return this.code === "restore-refused" || this.code === "unlock-refused" ? 4 : 1;
   }
 }
 

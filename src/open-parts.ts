@@ -43,6 +43,15 @@ export async function openWithAudit({ url, env }: BackendSettings, settings: Set
   }
 }
 
+/** Closes everything that a command had opened. */
+export async function closeParts(clusters: readonly ClusterSource[], opened: readonly OpenedBackend[]): Promise<void> {
+  await Promise.all([
+    ...clusters.map((cluster) => cluster.close()),
+    ...opened.map(async (item) => (item.kind === "open" ? await item.backend.close() : undefined)),
+  ]);
+}
+
+/** A length of time in milliseconds, as timers take it. */
 export function toMilliseconds(length: Nanoseconds): number {
   return Number(length / MILLISECOND);
 }

@@ -66,17 +66,9 @@ const OWNER_OPTIONS: readonly OptionSpec[] = [
   },
 ];
 
-const OUTPUT_OPTION: OptionSpec = {
-  key: "outputs",
-  flags: "--output <format[=file]>",
-  kind: "list",
-  description: "table (default) or json, to a file if one is given; repeatable",
-};
-
-/** The options of `sweep`. */
-export const SWEEP_OPTIONS: readonly OptionSpec[] = [
-  ...BACKEND_OPTIONS,
-  { key: "delete", flags: "--delete", kind: "switch", value: true, description: "remove the stale locks; without it nothing is written (dry run)" },
+/** How the rules are set, and what a person vouches for. */
+const RULE_OPTIONS: readonly OptionSpec[] = [
+  ...OWNER_OPTIONS,
   {
     key: "exclusive",
     flags: "--exclusive",
@@ -84,8 +76,6 @@ export const SWEEP_OPTIONS: readonly OptionSpec[] = [
     value: true,
     description: "you state: every writer that matches an owner pattern runs in the clusters configured here; --delete wants it",
   },
-  { key: "yes", flags: "--yes", kind: "switch", value: true, flagOnly: true, description: "do not ask on a terminal before removing" },
-  ...OWNER_OPTIONS,
   {
     key: "requireStack",
     flags: "--require-stack <yes|no>",
@@ -102,16 +92,47 @@ export const SWEEP_OPTIONS: readonly OptionSpec[] = [
   { key: "clockSkew", flags: "--clock-skew <duration>", kind: "text", description: "how far clocks may differ (default 5s)" },
   { key: "confirmDelay", flags: "--confirm-delay <duration>", kind: "text", description: "the pause before the second look (default 3s)" },
   {
-    key: "maxDeletions",
-    flags: "--max-deletions <n>",
-    kind: "count",
-    description: "remove nothing in a backend where the locks of more owners would go (default 50)",
-  },
-  {
     key: "unreachableNodes",
     flags: "--unreachable-nodes <ignore|ignore:node>",
     kind: "list",
     description: "vouch that nothing runs on nodes that are not Ready; repeatable",
+  },
+];
+
+const YES_OPTION: OptionSpec = { key: "yes", flags: "--yes", kind: "switch", value: true, flagOnly: true, description: "do not ask on a terminal" };
+
+const OUTPUT_OPTION: OptionSpec = {
+  key: "outputs",
+  flags: "--output <format[=file]>",
+  kind: "list",
+  description: "table (default) or json, to a file if one is given; repeatable",
+};
+
+const PROGRESS_OPTIONS: readonly OptionSpec[] = [
+  { key: "timeout", flags: "--timeout <duration>", kind: "text", description: "end the sweep after this time; what is not judged by then stays" },
+  { key: "verbose", flags: "--verbose", kind: "switch", value: true, description: "show every rule that was tried" },
+  { key: "quiet", flags: "--quiet", kind: "switch", value: true, description: "no progress and no notes on stderr" },
+];
+
+/** The options of `sweep`. */
+export const SWEEP_OPTIONS: readonly OptionSpec[] = [
+  ...BACKEND_OPTIONS,
+  { key: "delete", flags: "--delete", kind: "switch", value: true, description: "remove the stale locks; without it nothing is written (dry run)" },
+  { ...YES_OPTION, description: "do not ask on a terminal before removing" },
+  { key: "projects", flags: "--project <name>", kind: "list", description: "look at the locks of this project only; repeatable" },
+  {
+    key: "stacks",
+    flags: "--stack <name>",
+    kind: "list",
+    description: "look at the locks of this stack only, as in 'prod' or 'organization/<project>/prod'; repeatable",
+  },
+  { key: "locks", flags: "--lock <id>", kind: "list", description: "look at this lock only: its id, its URL or the line that Pulumi printed; repeatable" },
+  ...RULE_OPTIONS,
+  {
+    key: "maxDeletions",
+    flags: "--max-deletions <n>",
+    kind: "count",
+    description: "remove nothing in a backend where the locks of more owners would go (default 50)",
   },
   ...CLUSTER_OPTIONS,
   {
@@ -128,19 +149,50 @@ export const SWEEP_OPTIONS: readonly OptionSpec[] = [
     kind: "list",
     description: "exit 3 for undetermined, unreadable; 5 for stale; or none (default undetermined,unreadable)",
   },
-  { key: "timeout", flags: "--timeout <duration>", kind: "text", description: "end the sweep after this time; what is not judged by then stays" },
-  { key: "verbose", flags: "--verbose", kind: "switch", value: true, description: "show every rule that was tried" },
-  { key: "quiet", flags: "--quiet", kind: "switch", value: true, description: "no progress and no notes on stderr" },
+  {
+    key: "warnHeldAfter",
+    flags: "--warn-held-after <duration>",
+    kind: "text",
+    description: "tell about locks that are held for longer, whose update may hang (default 2h)",
+  },
+  ...PROGRESS_OPTIONS,
+];
+
+const FORCE_OPTION: OptionSpec = {
+  key: "force",
+  flags: "--force",
+  kind: "switch",
+  value: true,
+  flagOnly: true,
+  description: "remove the lock whatever its verdict: you know that its owner is gone",
+};
+
+/** The options of `unlock`. */
+export const UNLOCK_OPTIONS: readonly OptionSpec[] = [
+  ...BACKEND_OPTIONS,
+  FORCE_OPTION,
+  YES_OPTION,
+  ...RULE_OPTIONS,
+  ...CLUSTER_OPTIONS,
+  {
+    key: "podsTakenAt",
+    flags: "--pods-taken-at <time>",
+    kind: "text",
+    flagOnly: true,
+    description: "you state when kubectl began to write that file (RFC 3339)",
+  },
+  OUTPUT_OPTION,
+  ...PROGRESS_OPTIONS,
 ];
 
 /** The options of `check`. */
 export const CHECK_OPTIONS: readonly OptionSpec[] = [...BACKEND_OPTIONS, ...OWNER_OPTIONS, ...CLUSTER_OPTIONS, OUTPUT_OPTION];
 
 /** The options of `restore`. */
-export const RESTORE_OPTIONS: readonly OptionSpec[] = [
-  ...BACKEND_OPTIONS,
-  { key: "yes", flags: "--yes", kind: "switch", value: true, flagOnly: true, description: "do not ask on a terminal" },
-];
+export const RESTORE_OPTIONS: readonly OptionSpec[] = [...BACKEND_OPTIONS, YES_OPTION];
+
+/** Every option there is: what a variable or the configuration file may set is the same for all commands. */
+export const ALL_OPTIONS: readonly OptionSpec[] = [...SWEEP_OPTIONS, FORCE_OPTION];
 
 /** The variable of an option: `PULUMI_LOCK_JANITOR_` and the flag's name; undefined for one that is a flag only. */
 export function variableOf({ flags, flagOnly }: OptionSpec): string | undefined {

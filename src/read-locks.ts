@@ -4,12 +4,23 @@ import type { Backend, LockEntry } from "./backends/backend.ts";
 import type { ObservedLock } from "./core/lock.ts";
 import { describeError } from "./errors.ts";
 
-/** Lists the locks of a backend and reads each. One that went away in between is left out; one that cannot be read stays, as such. */
-export async function readLocks(backend: Backend, signal: AbortSignal, onRead: () => void): Promise<readonly ObservedLock[]> {
+/** The locks that were asked for, and how many others there are. */
+export interface ReadLocks {
+  readonly locks: readonly ObservedLock[];
+  readonly leftOut: number;
+}
+
+/** Lists the locks of a backend and reads each that is selected. One that went away in between is left out; one that cannot be read stays, as such. */
+export async function readLocks(backend: Backend, isSelected: (key: string) => boolean, signal: AbortSignal, onRead: () => void): Promise<ReadLocks> {
   const limit = pLimit(backend.concurrency);
   const reading: Promise<ObservedLock | undefined>[] = [];
+  let leftOut = 0;
   for await (const page of backend.listLocks(signal)) {
     for (const entry of page) {
+      if (!isSelected(entry.key)) {
+        leftOut += 1;
+        continue;
+      }
       reading.push(
         limit(async () => {
           const lock = await readLock(backend, entry, signal);
@@ -19,7 +30,7 @@ export async function readLocks(backend: Backend, signal: AbortSignal, onRead: (
       );
     }
   }
-  return (await Promise.all(reading)).filter((lock) => lock !== undefined);
+  return { locks: (await Promise.all(reading)).filter((lock) => lock !== undefined), leftOut };
 }
 
 /** Reads one lock; undefined when it is gone. */

@@ -2,7 +2,7 @@ import type { Backend, Deletion } from "./backends/backend.ts";
 import type { Judgement } from "./core/judgement.ts";
 import type { ObservedLock } from "./core/lock.ts";
 import type { AuditRecord, EventKind } from "./core/record.ts";
-import type { Action, OverrideUsed } from "./core/report.ts";
+import { reportJudgement, reportOwner, type Action, type OverrideUsed } from "./core/report.ts";
 import { formatTimestamp, type EpochNanoseconds } from "./core/time.ts";
 import { describeError, describeWithHint, JanitorError } from "./errors.ts";
 import { newRecordId, type AuditLog } from "./output/audit-log.ts";
@@ -27,8 +27,9 @@ export interface Removal {
  * throws for what a store refuses; without a durable intent nothing is deleted.
  */
 export async function removeLock(backend: Backend, audit: AuditLog, lock: ObservedLock, judgement: Judgement, remover: Remover): Promise<Removal> {
-  if (lock.content.kind !== "readable") return { action: "failed", note: "only a lock that was read is ever removed" };
-  const intent = composeIntent(backend, lock, lock.content, judgement, remover);
+  const bytes = lock.content.kind === "unread" ? undefined : lock.content.bytes;
+  if (bytes === undefined) return { action: "failed", note: "only a lock that was read whole is ever removed, since its record must hold it" };
+  const intent = composeIntent(backend, lock, bytes, judgement, remover);
   try {
     if ((await audit.append(intent, "intent")) === "exists")
       return { action: "failed", note: `a record ${intent.id} is there already, so nothing was removed` };
@@ -65,16 +66,9 @@ function describeDeletion(deletion: Deletion): Omit<Removal, "record"> {
   }
 }
 
-function composeIntent(
-  backend: Backend,
-  lock: ObservedLock,
-  content: Extract<ObservedLock["content"], { kind: "readable" }>,
-  judgement: Judgement,
-  remover: Remover,
-): AuditRecord {
+function composeIntent(backend: Backend, lock: ObservedLock, bytes: Uint8Array, judgement: Judgement, remover: Remover): AuditRecord {
   const at = formatTimestamp(remover.now());
-  const { username, hostname, pid, timestamp } = content.owner;
-  const { verdict, reason, message, evidence } = judgement;
+  const { content } = lock;
   return {
     version: 1,
     event: "intent",
@@ -85,14 +79,11 @@ function composeIntent(
     backend: backend.identity,
     key: lock.key,
     lockVersion: lock.version,
-    body: Buffer.from(content.bytes).toString("base64"),
-    owner: { username, hostname, pid, timestamp },
-    verdict,
-    reason,
-    message,
-    evidence: { rules: [...evidence.rules], candidates: [...evidence.candidates], clusters: [...evidence.clusters] },
+    body: Buffer.from(bytes).toString("base64"),
+    ...(content.kind === "readable" ? { owner: reportOwner(content.owner) } : {}),
+    ...reportJudgement(judgement),
     overrides: [...remover.overrides],
-    clusters: evidence.clusters.map(({ name, uid }) => ({ name, ...(uid === undefined ? {} : { uid }) })),
+    clusters: judgement.evidence.clusters.map(({ name, uid }) => ({ name, ...(uid === undefined ? {} : { uid }) })),
   };
 }
 

@@ -1,10 +1,10 @@
 import { check } from "./check.ts";
 import { resolveBackends, resolveOwners, type Settings } from "./config.ts";
-import { formatIdentity } from "./core/backend-identity.ts";
-import { openSources, openWithAudit } from "./open-parts.ts";
+import { closeParts, openSources, openWithAudit } from "./open-parts.ts";
 import { renderCheck } from "./output/check-table.ts";
 import { painterFor, widthOf } from "./output/terminal.ts";
 import type { Surroundings } from "./surroundings.ts";
+import { nameOfBackend } from "./sweep.ts";
 import { writeOutputs } from "./write-outputs.ts";
 
 /** Runs `check` and gives the exit code: 1 when something that a sweep needs is missing. */
@@ -14,9 +14,7 @@ export async function runCheck(settings: Settings, surroundings: Surroundings): 
   const opened = await Promise.all(resolveBackends(settings, env).map((backend) => openWithAudit(backend, settings)));
   try {
     const backends = opened.map((item) =>
-      item.kind === "open"
-        ? { name: formatIdentity(item.backend.identity), backend: item.backend, audit: item.audit }
-        : { name: item.name, backend: item.error },
+      item.kind === "open" ? { name: nameOfBackend(item), backend: item.backend, audit: item.audit } : { name: nameOfBackend(item), backend: item.error },
     );
     const report = await check({ backends, clusters, owners: resolveOwners(settings), signal: stop });
     await writeOutputs(settings.outputs, surroundings, {
@@ -25,9 +23,6 @@ export async function runCheck(settings: Settings, surroundings: Surroundings): 
     });
     return report.exitCode;
   } finally {
-    await Promise.all([
-      ...clusters.map((cluster) => cluster.close()),
-      ...opened.map(async (item) => (item.kind === "open" ? await item.backend.close() : undefined)),
-    ]);
+    await closeParts(clusters, opened);
   }
 }

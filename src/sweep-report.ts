@@ -3,8 +3,19 @@ import type { ClusterObservation } from "./core/cluster.ts";
 import type { Judgement } from "./core/judgement.ts";
 import { parseLockKey } from "./core/key.ts";
 import type { ObservedLock } from "./core/lock.ts";
-import { chooseExitCode, summarize, type Action, type FailOn, type OverrideUsed, type ReportedLock, type SweepReport } from "./core/report.ts";
-import { formatTimestamp, toSeconds, type EpochNanoseconds } from "./core/time.ts";
+import {
+  chooseExitCode,
+  reportJudgement,
+  reportOwner,
+  summarize,
+  type Action,
+  type FailOn,
+  type OverrideUsed,
+  type ReportedLock,
+  type SweepReport,
+} from "./core/report.ts";
+import { escapeUntrusted, formatCount, joinSome } from "./core/text.ts";
+import { formatDuration, formatSeconds, formatTimestamp, toSeconds, type EpochNanoseconds, type Nanoseconds } from "./core/time.ts";
 import { describeWithHint, type JanitorError } from "./errors.ts";
 
 /** A lock within a sweep. */
@@ -35,6 +46,9 @@ export interface SweepFacts {
   readonly clusters: readonly ClusterObservation[];
   readonly refusals: readonly string[];
   readonly warnings: readonly string[];
+  /** How many locks were not selected. */
+  readonly leftOut: number;
+  readonly warnHeldAfter: Nanoseconds;
   readonly cutShort: boolean;
   readonly failOn: readonly FailOn[];
 }
@@ -68,7 +82,7 @@ export function composeReport(facts: SweepFacts): SweepReport {
     clusters,
     locks,
     refusals: [...facts.refusals],
-    warnings: [...facts.warnings],
+    warnings: [...facts.warnings, ...warnOfHolders(locks, facts.warnHeldAfter), ...warnOfLeftOut(facts.leftOut)],
     summary: summarize(locks),
     exitCode: chooseExitCode(
       // A cluster that could not be read is a failure only where it was needed and left a lock undecided.
@@ -78,23 +92,33 @@ export function composeReport(facts: SweepFacts): SweepReport {
   };
 }
 
+/** Nothing in Kubernetes tells whether the process of a held lock still runs, so an old one is a person's to look at. */
+function warnOfHolders(locks: readonly ReportedLock[], after: Nanoseconds): readonly string[] {
+  const old = locks.filter(({ verdict, reason, ageSeconds = 0 }) => verdict === "held" && reason !== "restored" && ageSeconds >= toSeconds(after));
+  if (old.length === 0) return [];
+  const names = old
+    .toSorted((a, b) => (b.ageSeconds ?? 0) - (a.ageSeconds ?? 0))
+    .map(({ stack, owner, ageSeconds = 0 }) => `${escapeUntrusted(stack)} by ${escapeUntrusted(owner?.hostname ?? "")} for ${formatSeconds(ageSeconds)}`);
+  return [`${formatCount(old.length, "lock")} held for longer than ${formatDuration(after)}, whose update may hang or have died unseen: ${joinSome(names)}`];
+}
+
+function warnOfLeftOut(count: number): readonly string[] {
+  return count === 0 ? [] : [`${formatCount(count, "other lock")} there ${count === 1 ? "was" : "were"} not looked at`];
+}
+
 function reportLock(backend: BackendIdentity, { lock, judgement, action, note, record }: SweptLock, now: EpochNanoseconds): ReportedLock {
   const { stack, id } = parseLockKey(lock.key);
   const owner = lock.content.kind === "readable" ? lock.content.owner : undefined;
   const since = owner?.lockedAt ?? lock.storedAt;
-  const { verdict, reason, message, evidence } = judgement;
   return {
     backend,
     key: lock.key,
     id,
     stack,
-    ...(owner === undefined ? {} : { owner: { username: owner.username, hostname: owner.hostname, pid: owner.pid, timestamp: owner.timestamp } }),
+    ...(owner === undefined ? {} : { owner: reportOwner(owner) }),
     ...(lock.storedAt === undefined ? {} : { storedAt: formatTimestamp(lock.storedAt) }),
     ...(since === undefined ? {} : { ageSeconds: toSeconds(now - since) }),
-    verdict,
-    reason,
-    message,
-    evidence: { rules: [...evidence.rules], candidates: [...evidence.candidates], clusters: [...evidence.clusters] },
+    ...reportJudgement(judgement),
     action,
     ...(note === undefined ? {} : { note }),
     ...(record === undefined ? {} : { record }),

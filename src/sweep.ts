@@ -9,7 +9,8 @@ import { NOT_JUDGED, type Judgement } from "./core/judgement.ts";
 import type { ObservedLock } from "./core/lock.ts";
 import { refuseTooMany } from "./core/plan.ts";
 import type { FailOn, OverrideUsed, SweepReport } from "./core/report.ts";
-import type { EpochNanoseconds } from "./core/time.ts";
+import type { EpochNanoseconds, Nanoseconds } from "./core/time.ts";
+import { isSelected, type LockSelection } from "./core/wanted-lock.ts";
 import { describeError, JanitorError } from "./errors.ts";
 import { judgeLocks, type LocksOfBackend } from "./judge-locks.ts";
 import type { ClusterSource } from "./kubernetes/cluster-source.ts";
@@ -33,6 +34,10 @@ export interface SweepSettings {
   readonly maxDeletions: number;
   readonly failOn: readonly FailOn[];
   readonly overrides: readonly OverrideUsed[];
+  /** The locks that the sweep is about. */
+  readonly selection: LockSelection;
+  /** A held lock that is older is told about. */
+  readonly warnHeldAfter: Nanoseconds;
 }
 
 /** What a sweep works with. */
@@ -84,6 +89,7 @@ class Sweep {
   #overrides: readonly OverrideUsed[];
   #clusters: readonly ClusterObservation[] = [];
   #reads = 0;
+  #leftOut = 0;
 
   constructor(settings: SweepSettings, parts: SweepParts) {
     this.#settings = settings;
@@ -119,7 +125,13 @@ class Sweep {
     const { backend, audit } = opened;
     try {
       if (this.#settings.delete) await this.#complete(backend, audit);
-      const locks = await readLocks(backend, this.#signal, () => this.#parts.onProgress({ kind: "reading", locks: ++this.#reads }));
+      const { locks, leftOut } = await readLocks(
+        backend,
+        (key) => isSelected(this.#settings.selection, key, backend.identity),
+        this.#signal,
+        () => this.#parts.onProgress({ kind: "reading", locks: ++this.#reads }),
+      );
+      this.#leftOut += leftOut;
       return { opened, locks: locks.map((lock) => ({ lock, judgement: NOT_JUDGED, action: "keep" })) };
     } catch (error) {
       return { opened, error: this.#asError(error, backend, "list its locks"), locks: [] };
@@ -306,6 +318,8 @@ class Sweep {
       clusters: this.#clusters,
       refusals: this.#refusals,
       warnings: this.#warnings,
+      leftOut: this.#leftOut,
+      warnHeldAfter: this.#settings.warnHeldAfter,
       cutShort: deadline.aborted || stop.aborted,
       failOn: this.#settings.failOn,
     });

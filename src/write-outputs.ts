@@ -1,8 +1,11 @@
 import { writeFile } from "node:fs/promises";
 
 import type { Settings } from "./config.ts";
+import type { SweepReport } from "./core/report.ts";
 import { formatJson } from "./core/text.ts";
 import { describeError, JanitorError } from "./errors.ts";
+import { renderTable } from "./output/table.ts";
+import { painterFor, widthOf } from "./output/terminal.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 /** The forms of one report. */
@@ -10,6 +13,14 @@ export interface Renderings {
   readonly json: object;
   /** The stream is undefined for a file. */
   readonly table: (stream: NodeJS.WriteStream | undefined) => string;
+}
+
+/** Writes the report of a sweep in every form asked for. Throws `output-failed`. */
+export async function writeSweepReport(report: SweepReport, { outputs, verbose }: Settings, surroundings: Surroundings): Promise<void> {
+  await writeOutputs(outputs, surroundings, {
+    json: report,
+    table: (stream) => renderTable(report, { width: widthOf(stream), paint: painterFor(stream), verbose }),
+  });
 }
 
 /** Writes a report in every form asked for, to stdout or to files. Throws `output-failed` at the end, when a file could not be written. */

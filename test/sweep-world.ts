@@ -4,6 +4,7 @@ import { BUILTIN_OWNERS, type OwnerPattern } from "../src/core/owner.ts";
 import type { RemovalHistory } from "../src/core/record.ts";
 import type { ReportedLock, SweepReport } from "../src/core/report.ts";
 import { HOUR, MINUTE, parseTimestamp, SECOND, type EpochNanoseconds } from "../src/core/time.ts";
+import type { LockSelection } from "../src/core/wanted-lock.ts";
 import { openBackendAuditLog } from "../src/output/backend-audit-log.ts";
 import { sweep, type SweepParts, type SweepSettings } from "../src/sweep.ts";
 import { MemoryBackend } from "./memory-backend.ts";
@@ -51,6 +52,8 @@ export class SweepWorld {
         maxDeletions: 50,
         failOn: ["undetermined", "unreadable"],
         overrides: [{ option: "--exclusive", value: "" }],
+        selection: EVERY_LOCK,
+        warnHeldAfter: 100n * HOUR,
         ...settings,
       },
       {
@@ -76,6 +79,8 @@ export class SweepWorld {
     return await this.audit.readAll(new AbortController().signal);
   }
 }
+
+export const EVERY_LOCK: LockSelection = { projects: [], stacks: [], locks: [] };
 
 export const RULES: RuleSettings = {
   owners: [...BUILTIN_OWNERS, RUNNERS],

@@ -22,7 +22,8 @@ export const auditRecord = z.object({
   lockVersion: z.string(),
   /** The lock as it was, base64. */
   body: z.base64(),
-  owner: lockOwner,
+  /** Absent when the body is no lock: only a person removes such a one, with `unlock --force`. */
+  owner: lockOwner.exactOptional(),
   verdict: verdictName,
   reason: z.string(),
   message: z.string(),

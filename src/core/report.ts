@@ -1,5 +1,8 @@
 import { z } from "zod";
 
+import type { Judgement } from "./judgement.ts";
+import type { Owner } from "./lock.ts";
+
 /** The words of report and record, as schemas: what is published as JSON Schema is what is written. */
 export const backendIdentity = z.discriminatedUnion("scheme", [
   z.object({ scheme: z.literal("azblob"), account: z.string(), container: z.string(), prefix: z.string() }),
@@ -19,6 +22,11 @@ export const lockOwner = z.object({
   timestamp: z.string(),
 });
 
+/** An owner as it is reported and recorded. */
+export function reportOwner({ username, hostname, pid, timestamp }: Owner): z.infer<typeof lockOwner> {
+  return { username, hostname, pid, timestamp };
+}
+
 export const overrideUsed = z.object({ option: z.string(), value: z.string() });
 export type OverrideUsed = z.infer<typeof overrideUsed>;
 
@@ -37,6 +45,19 @@ export const judgementEvidence = z.object({
   ),
   clusters: z.array(z.object({ name: z.string(), uid: z.string().exactOptional(), pods: z.int(), complete: z.boolean() })),
 });
+
+/** A judgement as it is reported and recorded. */
+export function reportJudgement({ verdict, reason, message, evidence }: Judgement): ReportedJudgement {
+  const { rules, candidates, clusters } = evidence;
+  return { verdict, reason, message, evidence: { rules: [...rules], candidates: [...candidates], clusters: [...clusters] } };
+}
+
+interface ReportedJudgement {
+  readonly verdict: z.infer<typeof verdictName>;
+  readonly reason: string;
+  readonly message: string;
+  readonly evidence: z.infer<typeof judgementEvidence>;
+}
 
 const action = z.enum(["keep", "would-delete", "deleted", "deleted-unconfirmed", "vanished", "changed", "failed"]);
 export type Action = z.infer<typeof action>;

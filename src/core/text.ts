@@ -27,6 +27,11 @@ export function quoteUntrusted(text: string, longest = 120): string {
   return `"${escapeUntrusted(cut)}"`;
 }
 
+/** A number of things: "1 lock", "3 locks". */
+export function formatCount(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 /** A list in words: "a", "a and b", "a, b and 3 more". */
 export function joinSome(items: readonly string[], most = 3): string {
   if (items.length <= 1) return items.join("");

@@ -47,6 +47,11 @@ export function toSeconds(length: Nanoseconds): number {
   return Number(length / SECOND);
 }
 
+/** Seconds in words, as `formatDuration`. */
+export function formatSeconds(seconds: number): string {
+  return formatDuration(BigInt(Math.trunc(seconds)) * SECOND);
+}
+
 /** A length of time in words, its two largest units: "2 d 19 h", "42 min", "-3 s". */
 export function formatDuration(length: Nanoseconds): string {
   if (length < 0n) return `-${formatDuration(-length)}`;

@@ -1,3 +1,4 @@
+import { formatCount } from "../core/text.ts";
 import type { Progress } from "../sweep.ts";
 
 /** Shows how far a sweep is, on a terminal's stderr only: one line that is written over, and taken away at the end. */
@@ -31,7 +32,7 @@ function describeProgress(progress: Progress): string {
     case "reading":
       return `reading locks … ${progress.locks}`;
     case "judging":
-      return `asking about the owners of ${progress.locks} ${progress.locks === 1 ? "lock" : "locks"} …`;
+      return `asking about the owners of ${formatCount(progress.locks, "lock")} …`;
     case "waiting":
       return `waiting ${progress.milliseconds / 1_000} s for a second look …`;
     case "removing":

@@ -3,8 +3,8 @@ import stringWidth from "string-width";
 
 import { formatIdentity } from "../core/backend-identity.ts";
 import type { ReportedLock, SweepReport } from "../core/report.ts";
-import { escapeUntrusted } from "../core/text.ts";
-import { formatDuration, SECOND } from "../core/time.ts";
+import { escapeUntrusted, formatCount } from "../core/text.ts";
+import { formatSeconds } from "../core/time.ts";
 
 /** The looks that a table uses; each leaves the text alone where there is no colour. */
 export type Style = "red" | "green" | "yellow" | "cyan" | "dim" | "bold";
@@ -134,11 +134,11 @@ function isPlan({ dryRun, summary }: SweepReport): boolean {
 
 function renderSummary(report: SweepReport, { paint }: TableOptions): string {
   const { summary, dryRun, exitCode } = report;
-  if (isPlan(report)) return `${summary.locks} ${summary.locks === 1 ? "lock" : "locks"}: ${summary.wouldRemove} would be removed.`;
+  if (isPlan(report)) return `${formatCount(summary.locks, "lock")}: ${summary.wouldRemove} would be removed.`;
   const verdicts = (["stale", "held", "foreign", "too-young", "unreadable", "undetermined"] as const)
     .filter((name) => summary[name] > 0)
     .map((name) => paint(VERDICT_STYLES[name], `${summary[name]} ${name}`));
-  const found = summary.locks === 0 ? "no locks" : `${summary.locks} ${summary.locks === 1 ? "lock" : "locks"}: ${verdicts.join(", ")}`;
+  const found = summary.locks === 0 ? "no locks" : `${formatCount(summary.locks, "lock")}: ${verdicts.join(", ")}`;
   const done = dryRun
     ? `${summary.wouldRemove} would be removed (--delete removes)`
     : `${summary.removed} removed${summary.failed > 0 ? `, ${summary.failed} failed` : ""}`;
@@ -155,7 +155,7 @@ function describeOwner({ owner, key }: ReportedLock): string {
 }
 
 function describeAge({ ageSeconds }: ReportedLock): string {
-  return ageSeconds === undefined ? "?" : formatDuration(BigInt(Math.trunc(ageSeconds)) * SECOND);
+  return ageSeconds === undefined ? "?" : formatSeconds(ageSeconds);
 }
 
 function describeAction({ action }: ReportedLock): string {

@@ -178,7 +178,12 @@ export function describeBackendContract({
           const keys = Array.from({ length: many }, (_, number) => `.pulumi/locks/organization/shop/stack-${number % 500}/${number}.json`);
           await putMany(store, keys);
           const whole = await store.open({ wholePages: true });
-          const read = await readLocks(whole, never, () => undefined);
+          const { locks: read } = await readLocks(
+            whole,
+            () => true,
+            never,
+            () => undefined,
+          );
           await whole.close();
           expect(new Set(read.map(({ key }) => key)).size).toBe(many);
           expect(read.filter(({ content }) => content.kind === "readable")).toHaveLength(many);

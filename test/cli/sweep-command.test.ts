@@ -287,3 +287,45 @@ it("an empty backend is no error", async () => {
   mkdirSync(workspace.path(), { recursive: true });
   expect(await sweep()).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("no locks") });
 });
+
+describe("a sweep of some locks", () => {
+  it.each([
+    ["--project", "shop"],
+    ["--stack", "organization/shop/dev"],
+    ["--stack", "dev"],
+    ["--lock", "lock-of-iac-runner-a"],
+  ])("%s %s: only those are read, judged and removed, and the others are counted", async (flag, value) => {
+    const wanted = workspace.addLock("iac-runner-a", { stack: "organization/shop/dev" });
+    const others = [workspace.addLock("iac-runner-b", { stack: "organization/other/prod" }), workspace.addLock("iac-runner-c", { stack: "legacy" })];
+    const report = await sweepToJson("--delete", "--exclusive", flag, value);
+    expect(report.locks.map(({ key, action }) => [key, action])).toEqual([[wanted, "deleted"]]);
+    expect(others.map((key) => existsSync(workspace.path(key)))).toEqual([true, true]);
+    expect(report.warnings).toEqual(["2 other locks there were not looked at"]);
+  });
+
+  it("project and stack in one is organization and stack to Pulumi: refused", async () => {
+    const { exitCode, stderr } = await sweep("--stack", "shop/prod");
+    expect({ exitCode, says: stderr.includes("--project") }).toEqual({ exitCode: 2, says: true });
+  });
+});
+
+describe("C19 an old lock of a living pod", () => {
+  it("is held, and told about", async () => {
+    workspace.addPod("iac-runner-here");
+    workspace.addLock("iac-runner-here", { minutes: 4_000, stack: "organization/ops/team-otter" });
+    const report = await sweepToJson();
+    expect(report.locks.map(({ verdict }) => verdict)).toEqual(["held"]);
+    expect(report.warnings).toEqual([
+      "1 lock held for longer than 2 h, whose update may hang or have died unseen: organization/ops/team-otter by iac-runner-here for 2 d 18 h",
+    ]);
+  });
+
+  it.each([
+    ["2h", "--warn-held-after", "1000h"],
+    ["a younger one", "--warn-held-after", "2h"],
+  ])("is not, where it is younger than asked for: %s", async (what, ...words) => {
+    workspace.addPod("iac-runner-here");
+    workspace.addLock("iac-runner-here", { minutes: what === "2h" ? 4_000 : 100 });
+    expect((await sweepToJson(...words)).warnings).toEqual([]);
+  });
+});
