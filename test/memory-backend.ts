@@ -19,7 +19,7 @@ export class MemoryBackend implements Backend {
   /** Every call in order, as "delete .pulumi/locks/…". */
   readonly calls: string[] = [];
   /** Runs before each call; may change the store, or throw. */
-  before: (call: string) => void = () => undefined;
+  before: (call: string) => void | Promise<void> = () => undefined;
   offset: Nanoseconds | undefined;
   #versions = 0;
 
@@ -33,49 +33,48 @@ export class MemoryBackend implements Backend {
 
   readonly records: RecordStore = {
     place: "memory/audit/",
-    create: (name, bytes) => {
-      this.#note(`record ${name}`);
-      if (this.recordObjects.has(name)) return Promise.resolve("exists");
+    create: async (name, bytes) => {
+      await this.#note(`record ${name}`);
+      if (this.recordObjects.has(name)) return "exists";
       this.recordObjects.set(name, bytes);
-      return Promise.resolve("created");
+      return "created";
     },
-    list: () => {
-      this.#note("list-records");
-      return Promise.resolve(Array.from(this.recordObjects.keys()));
+    list: async () => {
+      await this.#note("list-records");
+      return Array.from(this.recordObjects.keys());
     },
-    read: (name) => {
-      this.#note(`read-record ${name}`);
-      return Promise.resolve(this.recordObjects.get(name));
+    read: async (name) => {
+      await this.#note(`read-record ${name}`);
+      return this.recordObjects.get(name);
     },
   };
 
-  // oxlint-disable-next-line eslint/require-await -- the interface is asynchronous, memory is not.
   async *listLocks(): AsyncGenerator<readonly LockEntry[]> {
-    this.#note("list");
+    await this.#note("list");
     yield Array.from(this.objects, ([key, { storedAt }]) => ({ key, storedAt }));
   }
 
-  readLock(key: string): Promise<LockRead> {
-    this.#note(`read ${key}`);
+  async readLock(key: string): Promise<LockRead> {
+    await this.#note(`read ${key}`);
     const stored = this.objects.get(key);
-    if (stored === undefined) return Promise.resolve({ kind: "gone" });
-    return Promise.resolve({ kind: "found", version: stored.version, storedAt: stored.storedAt, content: parseLockBody(stored.bytes) });
+    if (stored === undefined) return { kind: "gone" };
+    return { kind: "found", version: stored.version, storedAt: stored.storedAt, content: parseLockBody(stored.bytes) };
   }
 
-  deleteLock(key: string, version: string): Promise<Deletion> {
-    this.#note(`delete ${key}`);
+  async deleteLock(key: string, version: string): Promise<Deletion> {
+    await this.#note(`delete ${key}`);
     const stored = this.objects.get(key);
-    if (stored === undefined) return Promise.resolve({ kind: "vanished" });
-    if (stored.version !== version) return Promise.resolve({ kind: "changed" });
+    if (stored === undefined) return { kind: "vanished" };
+    if (stored.version !== version) return { kind: "changed" };
     this.objects.delete(key);
-    return Promise.resolve({ kind: "deleted", conditionEnforced: true });
+    return { kind: "deleted", conditionEnforced: true };
   }
 
-  createLock(key: string, body: Uint8Array): Promise<"created" | "exists"> {
-    this.#note(`create ${key}`);
-    if (this.objects.has(key)) return Promise.resolve("exists");
+  async createLock(key: string, body: Uint8Array): Promise<"created" | "exists"> {
+    await this.#note(`create ${key}`);
+    if (this.objects.has(key)) return "exists";
     this.put(key, body, 0n);
-    return Promise.resolve("created");
+    return "created";
   }
 
   checkWrites(): Promise<readonly WriteCheck[]> {
@@ -90,8 +89,8 @@ export class MemoryBackend implements Backend {
     return Promise.resolve();
   }
 
-  #note(call: string): void {
-    this.before(call);
+  async #note(call: string): Promise<void> {
+    await this.before(call);
     this.calls.push(call);
   }
 }

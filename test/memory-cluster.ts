@@ -12,30 +12,30 @@ export class MemoryCluster implements ClusterSource {
   /** Why the list of pods is cut short, if it is. */
   problem: string | undefined;
   readonly calls: string[] = [];
-  before: (call: string) => void = () => undefined;
+  before: (call: string) => void | Promise<void> = () => undefined;
 
   constructor(name = "test") {
     this.name = name;
   }
 
-  observe(hostnames: ReadonlySet<string>): Promise<ClusterObservation> {
-    this.#note("observe");
+  async observe(hostnames: ReadonlySet<string>): Promise<ClusterObservation> {
+    await this.#note("observe");
     const pods = this.pods.filter((pod) => Array.from(hostnames).some((hostname) => mayHaveHostname(pod, hostname, this.nodes)));
     // Every real cluster has pods of its own beside the ones in question.
     const list = { pods, total: this.pods.length + 1 };
-    return Promise.resolve({
+    return {
       name: this.name,
       uid: `uid-of-${this.name}`,
       source: { kind: "live" },
       pods: this.problem === undefined ? { kind: "complete", ...list } : { kind: "incomplete", problem: this.problem, ...list },
       nodes: { kind: "listed", nodes: this.nodes },
       stacks: { kind: "listed", stacks: this.stacks },
-    });
+    };
   }
 
-  findNamesakes(hostname: string): Promise<readonly Pod[]> {
-    this.#note(`namesakes ${hostname}`);
-    return Promise.resolve(this.pods.filter(({ name }) => name === hostname));
+  async findNamesakes(hostname: string): Promise<readonly Pod[]> {
+    await this.#note(`namesakes ${hostname}`);
+    return this.pods.filter(({ name }) => name === hostname);
   }
 
   whoAmI(): Promise<string | undefined> {
@@ -50,8 +50,8 @@ export class MemoryCluster implements ClusterSource {
     return Promise.resolve();
   }
 
-  #note(call: string): void {
-    this.before(call);
+  async #note(call: string): Promise<void> {
+    await this.before(call);
     this.calls.push(call);
   }
 }

@@ -80,7 +80,7 @@ export class SweepWorld {
   }
 }
 
-export const EVERY_LOCK: LockSelection = { projects: [], stacks: [], locks: [] };
+const EVERY_LOCK: LockSelection = { projects: [], stacks: [], locks: [] };
 
 export const RULES: RuleSettings = {
   owners: [...BUILTIN_OWNERS, RUNNERS],
