@@ -17,12 +17,20 @@ import { JanitorError } from "../errors.ts";
 import { isTransient, readFailure, wrapAzureError, type Action } from "./azblob-errors.ts";
 import { readAzblobSettings, type AzblobCredential, type AzblobSettings } from "./azblob-settings.ts";
 import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead, type WriteCheck } from "./backend.ts";
-import { compareClocks, deleteTwice, readUnlessDenied } from "./driver.ts";
+import {
+  compareClocks,
+  composeRecords,
+  deleteTwice,
+  describeRefusedWrite,
+  listPages,
+  MAX_RECORD_BYTES,
+  readUnlessDenied,
+  withTimeout,
+  type ListedPage,
+} from "./driver.ts";
 
 /** Tries of a read; a delete is sent once, and once more on purpose. */
 const READ_TRIES = 3;
-
-const RECORD_LIMIT = 16 * 1024 * 1024;
 
 /** For tests that need several pages of few blobs. */
 export interface AzblobTuning {
@@ -62,25 +70,17 @@ class AzblobBackend implements Backend {
     this.credential = describeCredential(credential);
   }
 
-  readonly records: Backend["records"] = {
-    place: RECORDS_FOLDER,
-    create: (name, bytes) => this.#create(RECORDS_FOLDER + name, bytes, "write a record"),
-    list: async (signal) => {
-      const names: string[] = [];
-      for await (const page of this.#list(RECORDS_FOLDER, "list the records", signal))
-        names.push(...page.map(({ name }) => name.slice(this.#prefix.length + RECORDS_FOLDER.length)));
-      return names;
-    },
-    read: async (name, signal) => {
-      const read = await this.#download(RECORDS_FOLDER + name, RECORD_LIMIT, "read a record", signal);
+  readonly records = composeRecords({
+    create: (key, bytes) => this.#create(key, bytes, "write a record"),
+    list: (folder, signal) => this.#list(folder, "list the records", signal),
+    read: async (key, signal) => {
+      const read = await this.#download(key, MAX_RECORD_BYTES, "read a record", signal);
       return read?.kind === "whole" ? read.bytes : undefined;
     },
-  };
+  });
 
-  async *listLocks(signal: AbortSignal): AsyncGenerator<readonly LockEntry[]> {
-    for await (const page of this.#list(LOCKS_FOLDER, "list the locks", signal)) {
-      yield page.map(({ name, properties }) => ({ key: name.slice(this.#prefix.length), storedAt: fromMilliseconds(properties.lastModified.getTime()) }));
-    }
+  listLocks(signal: AbortSignal): AsyncGenerator<readonly LockEntry[]> {
+    return this.#list(LOCKS_FOLDER, "list the locks", signal);
   }
 
   async readLock(key: string, signal: AbortSignal): Promise<LockRead> {
@@ -124,11 +124,7 @@ class AzblobBackend implements Backend {
       const { status } = readFailure(error);
       if (status === 404 || status === 412) return { action, kind: "allowed", note: "a request that could not come true was refused for its condition only" };
       const wrapped = wrapAzureError(error, this.#name, tried);
-      return {
-        action,
-        kind: wrapped.code === "backend-denied" ? "denied" : "unknown",
-        note: `${wrapped.message}${wrapped.hint === undefined ? "" : `. ${wrapped.hint}`}`,
-      };
+      return describeRefusedWrite(action, wrapped);
     }
   }
 
@@ -174,37 +170,26 @@ class AzblobBackend implements Backend {
     }
   }
 
-  async *#list(folder: string, action: Action, signal: AbortSignal): AsyncGenerator<readonly BlobItem[]> {
-    const prefix = this.#prefix + folder;
-    const seen = new Set<string>();
-    let token: string | undefined;
-    do {
-      const page = await this.#listPage(prefix, token, action, signal);
-      yield page.items;
-      token = page.token;
-      if (token !== undefined && seen.has(token))
-        throw new JanitorError("backend-listing-broken", `${this.#name}: could not ${action}: the listing goes round in circles`);
-      if (token !== undefined) seen.add(token);
-    } while (token !== undefined);
+  #list(folder: string, action: Action, signal: AbortSignal): AsyncGenerator<readonly LockEntry[]> {
+    return listPages(this.#name, action, (token) => this.#listPage(folder, token, action, signal));
   }
 
-  async #listPage(
-    prefix: string,
-    token: string | undefined,
-    action: Action,
-    signal: AbortSignal,
-  ): Promise<{ readonly items: readonly BlobItem[]; readonly token: string | undefined }> {
+  async #listPage(folder: string, token: string | undefined, action: Action, signal: AbortSignal): Promise<ListedPage> {
+    const prefix = this.#prefix + folder;
     try {
       // With a hierarchical namespace folders are listed too, told by their metadata only.
       const pages = this.#parts.reading
         .listBlobsFlat({ prefix, includeMetadata: true, abortSignal: this.#timeout(signal) })
         .byPage({ maxPageSize: this.#parts.pageSize, ...(token === undefined ? {} : { continuationToken: token }) });
       const next = await pages.next();
-      if (next.done === true) return { items: [], token: undefined };
+      if (next.done === true) return { entries: [], token: undefined };
       const page: ContainerListBlobFlatSegmentResponse = next.value;
       this.#readClock(page.date);
       const marker = page.continuationToken;
-      return { items: page.segment.blobItems.filter((item) => !isFolder(item)), token: marker === undefined || marker === "" ? undefined : marker };
+      const entries = page.segment.blobItems
+        .filter((item) => !isFolder(item))
+        .map(({ name, properties }) => ({ key: name.slice(this.#prefix.length), storedAt: fromMilliseconds(properties.lastModified.getTime()) }));
+      return { entries, token: marker === undefined || marker === "" ? undefined : marker };
     } catch (error) {
       signal.throwIfAborted();
       throw wrapAzureError(error, this.#name, action);
@@ -238,8 +223,7 @@ class AzblobBackend implements Backend {
   }
 
   #timeout(signal?: AbortSignal): AbortSignal {
-    const timeout = AbortSignal.timeout(this.#parts.requestTimeout);
-    return signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
+    return withTimeout(this.#parts.requestTimeout, signal);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Nanoseconds } from "../core/time.ts";
 import { describeWithHint, JanitorError, type ErrorCode } from "../errors.ts";
-import type { Deletion, LockRead } from "./backend.ts";
+import { RECORDS_FOLDER, type Deletion, type LockEntry, type LockRead, type RecordStore, type WriteCheck } from "./backend.ts";
 
 /** What went wrong, in the words of one store. */
 export interface FailureDescription {
@@ -14,6 +14,67 @@ export function composeBackendError(error: unknown, backend: string, action: str
   if (error instanceof JanitorError) return error;
   const { code, problem, hint } = describe();
   return new JanitorError(code, `${backend}: could not ${action}: ${problem}`, { cause: error, ...(hint === undefined ? {} : { hint }) });
+}
+
+/** One page of a listing. */
+export interface ListedPage {
+  readonly entries: readonly LockEntry[];
+  /** What the next page is asked for with; undefined on the last. */
+  readonly token: string | undefined;
+}
+
+/** Lists page by page. Throws `backend-listing-broken` where the store sends the same token again: such a list would never end, and may lack anything. */
+export async function* listPages(
+  backend: string,
+  action: string,
+  fetchPage: (token: string | undefined) => Promise<ListedPage>,
+): AsyncGenerator<readonly LockEntry[]> {
+  const seen = new Set<string>();
+  let token: string | undefined;
+  do {
+    const page = await fetchPage(token);
+    yield page.entries;
+    token = page.token;
+    if (token !== undefined && seen.has(token))
+      throw new JanitorError("backend-listing-broken", `${backend}: could not ${action}: the listing goes round in circles`);
+    if (token !== undefined) seen.add(token);
+  } while (token !== undefined);
+}
+
+/** A record holds one lock of at most 64 KiB and what was seen; no honest one is larger than this, in bytes. */
+export const MAX_RECORD_BYTES = 16 * 1_024 * 1_024;
+
+/** How a store keeps objects, as far as records need it; keys are relative to the backend's prefix. */
+export interface ObjectStore {
+  readonly create: (key: string, bytes: Uint8Array) => Promise<"created" | "exists">;
+  readonly list: (folder: string, signal: AbortSignal) => AsyncIterable<readonly LockEntry[]>;
+  /** At most `MAX_RECORD_BYTES` of it; undefined when it is gone or larger. */
+  readonly read: (key: string, signal: AbortSignal) => Promise<Uint8Array | undefined>;
+}
+
+/** The records of a store of objects: below `RECORDS_FOLDER`. */
+export function composeRecords({ create, list, read }: ObjectStore): RecordStore {
+  return {
+    place: RECORDS_FOLDER,
+    create: (name, bytes) => create(RECORDS_FOLDER + name, bytes),
+    list: async (signal) => {
+      const names: string[] = [];
+      for await (const page of list(RECORDS_FOLDER, signal)) names.push(...page.map(({ key }) => key.slice(RECORDS_FOLDER.length)));
+      return names;
+    },
+    read: (name, signal) => read(RECORDS_FOLDER + name, signal),
+  };
+}
+
+/** What a write that was tried and refused tells of the right to it. */
+export function describeRefusedWrite(action: WriteCheck["action"], error: JanitorError): WriteCheck {
+  return { action, kind: error.code === "backend-denied" ? "denied" : "unknown", note: describeWithHint(error) };
+}
+
+/** Ends a request after its time, in milliseconds, and with the sweep. */
+export function withTimeout(milliseconds: number, signal?: AbortSignal): AbortSignal {
+  const timeout = AbortSignal.timeout(milliseconds);
+  return signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
 }
 
 /** Reads a lock; one that may not be read is a lock all the same, of which nothing is known. */

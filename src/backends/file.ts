@@ -19,6 +19,7 @@ import {
   type RecordStore,
   type WriteCheck,
 } from "./backend.ts";
+import { MAX_RECORD_BYTES } from "./driver.ts";
 import { readFileSettings } from "./file-settings.ts";
 import { createFile, DRAFT, isFolder, listFiles, makeFolder, readRegularFile, syncFolder, unlessMissing, wrapFileError, type FileRead } from "./file-system.ts";
 
@@ -208,7 +209,7 @@ function openRecords(root: string, guard: Guard): RecordStore {
     list: () => guard("list the records", async () => (await listFiles(folder)).filter((name) => name.endsWith(".json") && !name.startsWith("."))),
     read: (name) =>
       guard("read a record", async () => {
-        const read = await readRegularFile(join(folder, name), 16 * 1024 * 1024);
+        const read = await readRegularFile(join(folder, name), MAX_RECORD_BYTES);
         return read?.kind === "file" ? read.bytes : undefined;
       }),
   };

@@ -5,13 +5,11 @@ import { escapeKeyFor, LOCKS_FOLDER } from "../core/key.ts";
 import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts";
 import { parseTimestamp, type EpochNanoseconds, type Nanoseconds } from "../core/time.ts";
 import { JanitorError } from "../errors.ts";
-import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead, type WriteCheck } from "./backend.ts";
-import { readUnlessDenied } from "./driver.ts";
+import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, WriteCheck } from "./backend.ts";
+import { composeRecords, describeRefusedWrite, listPages, MAX_RECORD_BYTES, readUnlessDenied, type ListedPage } from "./driver.ts";
 import { isTransient, readFailure, wrapGoogleError, type Action } from "./gcs-errors.ts";
 import { readGcsSettings, type GcsSettings } from "./gcs-settings.ts";
 import { openGoogleIdentity } from "./google-identity.ts";
-
-const RECORD_LIMIT = 16 * 1024 * 1024;
 
 /** How often a delete is sent when the service says "later", always on the same generation. */
 const DELETE_TRIES = 3;
@@ -83,28 +81,17 @@ class GcsBackend implements Backend {
     this.#parts = parts;
   }
 
-  readonly records: Backend["records"] = {
-    place: RECORDS_FOLDER,
-    create: (name, bytes) => this.#create(RECORDS_FOLDER + name, bytes, "write a record"),
-    list: async (signal) => {
-      const names: string[] = [];
-      for await (const page of this.#list(RECORDS_FOLDER, "list the records", signal))
-        names.push(...page.map(({ name }) => name.slice(this.#prefix.length + RECORDS_FOLDER.length)));
-      return names;
-    },
-    read: async (name) => {
-      const read = await this.#download(RECORDS_FOLDER + name, RECORD_LIMIT, "read a record");
+  readonly records = composeRecords({
+    create: (key, bytes) => this.#create(key, bytes, "write a record"),
+    list: (folder, signal) => this.#list(folder, "list the records", signal),
+    read: async (key) => {
+      const read = await this.#download(key, MAX_RECORD_BYTES, "read a record");
       return read?.kind === "whole" ? read.bytes : undefined;
     },
-  };
+  });
 
-  async *listLocks(signal: AbortSignal): AsyncGenerator<readonly LockEntry[]> {
-    for await (const page of this.#list(LOCKS_FOLDER, "list the locks", signal)) {
-      yield page.map((file) => {
-        const storedAt = readStoredAt(file);
-        return { key: file.name.slice(this.#prefix.length), ...(storedAt === undefined ? {} : { storedAt }) };
-      });
-    }
+  listLocks(signal: AbortSignal): AsyncGenerator<readonly LockEntry[]> {
+    return this.#list(LOCKS_FOLDER, "list the locks", signal);
   }
 
   async readLock(key: string): Promise<LockRead> {
@@ -156,8 +143,7 @@ class GcsBackend implements Backend {
     } catch (error) {
       const { status } = readFailure(error);
       if (status !== 404 && status !== 412) {
-        const wrapped = wrapGoogleError(error, this.#name, "remove a lock");
-        return [{ action, kind: wrapped.code === "backend-denied" ? "denied" : "unknown", note: `${wrapped.message}. ${wrapped.hint ?? ""}` }, recording];
+        return [describeRefusedWrite(action, wrapGoogleError(error, this.#name, "remove a lock")), recording];
       }
     }
     return [{ action, kind: "allowed", note: "tried on an object that is not there" }, recording];
@@ -201,21 +187,14 @@ class GcsBackend implements Backend {
     }
   }
 
-  async *#list(folder: string, action: Action, signal: AbortSignal): AsyncGenerator<readonly File[]> {
-    const seen = new Set<string>();
-    let token: string | undefined;
-    do {
+  #list(folder: string, action: Action, signal: AbortSignal): AsyncGenerator<readonly LockEntry[]> {
+    return listPages(this.#name, action, async (token) => {
       signal.throwIfAborted();
-      const page = await this.#listPage(folder, token, action);
-      yield page.files.filter(({ name }) => !name.endsWith("/"));
-      token = page.token;
-      if (token !== undefined && seen.has(token))
-        throw new JanitorError("backend-listing-broken", `${this.#name}: could not ${action}: the listing goes round in circles`);
-      if (token !== undefined) seen.add(token);
-    } while (token !== undefined);
+      return await this.#listPage(folder, token, action);
+    });
   }
 
-  async #listPage(folder: string, token: string | undefined, action: Action): Promise<{ readonly files: readonly File[]; readonly token: string | undefined }> {
+  async #listPage(folder: string, token: string | undefined, action: Action): Promise<ListedPage> {
     try {
       const [files, next] = await this.#within(
         this.#parts.reading.getFiles({
@@ -226,7 +205,13 @@ class GcsBackend implements Backend {
         }),
       );
       const following: unknown = typeof next === "object" && next !== null && "pageToken" in next ? next.pageToken : undefined;
-      return { files, token: typeof following === "string" && following !== "" ? following : undefined };
+      const entries = files
+        .filter(({ name }) => !name.endsWith("/"))
+        .map((file): LockEntry => {
+          const storedAt = readStoredAt(file);
+          return { key: file.name.slice(this.#prefix.length), ...(storedAt === undefined ? {} : { storedAt }) };
+        });
+      return { entries, token: typeof following === "string" && following !== "" ? following : undefined };
     } catch (error) {
       throw wrapGoogleError(error, this.#name, action);
     }

@@ -5,12 +5,10 @@ import { LOCKS_FOLDER } from "../core/key.ts";
 import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts";
 import { fromMilliseconds, type Nanoseconds } from "../core/time.ts";
 import { JanitorError } from "../errors.ts";
-import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead, type WriteCheck } from "./backend.ts";
-import { deleteTwice, readUnlessDenied } from "./driver.ts";
+import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, WriteCheck } from "./backend.ts";
+import { composeRecords, deleteTwice, MAX_RECORD_BYTES, readUnlessDenied } from "./driver.ts";
 import { isUnanswered, wrapPostgresError, type Action } from "./postgres-errors.ts";
 import { readPostgresSettings, type PostgresSettings, type PostgresTls } from "./postgres-settings.ts";
-
-const RECORD_LIMIT = 16 * 1024 * 1024;
 
 /** For tests that need several pages of few rows. */
 export interface PostgresTuning {
@@ -66,19 +64,14 @@ class PostgresBackend implements Backend {
     this.#now = now;
   }
 
-  readonly records: Backend["records"] = {
-    place: RECORDS_FOLDER,
-    create: (name, bytes) => this.#insert(RECORDS_FOLDER + name, bytes, "write a record"),
-    list: async () => {
-      const names: string[] = [];
-      for await (const page of this.#list(RECORDS_FOLDER, "list the records")) names.push(...page.map(({ key }) => key.slice(RECORDS_FOLDER.length)));
-      return names;
-    },
-    read: async (name) => {
-      const row = await this.#select(RECORDS_FOLDER + name, RECORD_LIMIT, "read a record");
+  readonly records = composeRecords({
+    create: (key, bytes) => this.#insert(key, bytes, "write a record"),
+    list: (folder) => this.#list(folder, "list the records"),
+    read: async (key) => {
+      const row = await this.#select(key, MAX_RECORD_BYTES, "read a record");
       return row?.body === undefined ? undefined : Buffer.from(row.body, "base64");
     },
-  };
+  });
 
   listLocks(): AsyncGenerator<readonly LockEntry[]> {
     return this.#list(LOCKS_FOLDER, "list the locks");

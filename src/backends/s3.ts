@@ -17,13 +17,12 @@ import { escapeKeyFor, LOCKS_FOLDER } from "../core/key.ts";
 import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts";
 import { fromMilliseconds, type EpochNanoseconds, type Nanoseconds } from "../core/time.ts";
 import { JanitorError } from "../errors.ts";
-import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead, type WriteCheck } from "./backend.ts";
-import { compareClocks, readUnlessDenied } from "./driver.ts";
+import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, WriteCheck } from "./backend.ts";
+import { compareClocks, composeRecords, describeRefusedWrite, listPages, MAX_RECORD_BYTES, readUnlessDenied, withTimeout, type ListedPage } from "./driver.ts";
 import { isTransient, readFailure, wrapAwsError, type Action } from "./s3-errors.ts";
 import { readS3Settings, type S3Settings } from "./s3-settings.ts";
 
 const READ_TRIES = 3;
-const RECORD_LIMIT = 16 * 1024 * 1024;
 
 /** For tests: several pages of few objects, and an endpoint of one's own that enforces conditions as AWS does. */
 export interface S3Tuning {
@@ -80,19 +79,14 @@ class S3Backend implements Backend {
     for (const client of [parts.reading, parts.deleting]) this.#watchClock(client);
   }
 
-  readonly records: Backend["records"] = {
-    place: RECORDS_FOLDER,
-    create: (name, bytes) => this.#create(RECORDS_FOLDER + name, bytes, "write a record"),
-    list: async (signal) => {
-      const names: string[] = [];
-      for await (const page of this.#list(RECORDS_FOLDER, "list the records", signal)) names.push(...page.map(({ key }) => key.slice(RECORDS_FOLDER.length)));
-      return names;
-    },
-    read: async (name, signal) => {
-      const read = await this.#download(RECORDS_FOLDER + name, RECORD_LIMIT, "read a record", signal);
+  readonly records = composeRecords({
+    create: (key, bytes) => this.#create(key, bytes, "write a record"),
+    list: (folder, signal) => this.#list(folder, "list the records", signal),
+    read: async (key, signal) => {
+      const read = await this.#download(key, MAX_RECORD_BYTES, "read a record", signal);
       return read?.kind === "whole" ? read.bytes : undefined;
     },
-  };
+  });
 
   listLocks(signal: AbortSignal): AsyncGenerator<readonly LockEntry[]> {
     return this.#list(LOCKS_FOLDER, "list the locks", signal);
@@ -138,7 +132,7 @@ class S3Backend implements Backend {
       const { status } = readFailure(error);
       if (status === 404 || status === 412) return [{ action, kind: "allowed", note: "tried on an object that is not there" }, recording];
       const wrapped = wrapAwsError(error, this.#name, "remove a lock");
-      return [{ action, kind: wrapped.code === "backend-denied" ? "denied" : "unknown", note: `${wrapped.message}. ${wrapped.hint ?? ""}` }, recording];
+      return [describeRefusedWrite(action, wrapped), recording];
     }
   }
 
@@ -228,25 +222,11 @@ class S3Backend implements Backend {
     }
   }
 
-  async *#list(folder: string, action: Action, signal: AbortSignal): AsyncGenerator<readonly LockEntry[]> {
-    const seen = new Set<string>();
-    let token: string | undefined;
-    do {
-      const page = await this.#listPage(folder, token, action, signal);
-      yield page.entries;
-      token = page.token;
-      if (page.truncated && (token === undefined || seen.has(token)))
-        throw new JanitorError("backend-listing-broken", `${this.#name}: could not ${action}: the listing was cut short without a way to go on`);
-      if (token !== undefined) seen.add(token);
-    } while (token !== undefined);
+  #list(folder: string, action: Action, signal: AbortSignal): AsyncGenerator<readonly LockEntry[]> {
+    return listPages(this.#name, action, (token) => this.#listPage(folder, token, action, signal));
   }
 
-  async #listPage(
-    folder: string,
-    token: string | undefined,
-    action: Action,
-    signal: AbortSignal,
-  ): Promise<{ readonly entries: readonly LockEntry[]; readonly token: string | undefined; readonly truncated: boolean }> {
+  async #listPage(folder: string, token: string | undefined, action: Action, signal: AbortSignal): Promise<ListedPage> {
     try {
       const page = await this.#parts.reading.send(
         // XML cannot hold every character of a key, so keys come encoded.
@@ -264,7 +244,9 @@ class S3Backend implements Backend {
         const key = decode(name ?? "").slice(this.#prefix.length);
         return key === "" || key.endsWith("/") ? [] : [{ key, ...(at === undefined ? {} : { storedAt: fromMilliseconds(at.getTime()) }) }];
       });
-      return { entries, token: page.NextContinuationToken, truncated: page.IsTruncated === true };
+      if (page.IsTruncated === true && page.NextContinuationToken === undefined)
+        throw new JanitorError("backend-listing-broken", `${this.#name}: could not ${action}: the listing was cut short without a way to go on`);
+      return { entries, token: page.NextContinuationToken };
     } catch (error) {
       signal.throwIfAborted();
       throw wrapAwsError(error, this.#name, action);
@@ -311,8 +293,7 @@ class S3Backend implements Backend {
   }
 
   #timeout(signal?: AbortSignal): { readonly abortSignal: AbortSignal } {
-    const timeout = AbortSignal.timeout(this.#parts.requestTimeout);
-    return { abortSignal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]) };
+    return { abortSignal: withTimeout(this.#parts.requestTimeout, signal) };
   }
 }
 

@@ -4,7 +4,7 @@ import type { ClusterObservation } from "./cluster.ts";
 import { judgeCandidate, type Finding } from "./finding.ts";
 import { findNodeNamed, mayHaveHostname } from "./hostname.ts";
 import type { CandidateEvidence, ClusterEvidence, Judgement, StaleReason, TriedRule, UndeterminedReason, Verdict } from "./judgement.ts";
-import type { ObservedLock, Owner } from "./lock.ts";
+import { latestTimeOf, type ObservedLock, type Owner } from "./lock.ts";
 import { findDoubtfulNodes, type IgnoredNodes } from "./node-trust.ts";
 import { matchOwners, type OwnerPattern } from "./owner.ts";
 import { escapeUntrusted, joinSome, quoteUntrusted } from "./text.ts";
@@ -158,8 +158,7 @@ function judgeClocks(owner: Owner, _lock: ObservedLock, { now, storeClockOffset,
 }
 
 function judgeAge(owner: Owner, { storedAt }: ObservedLock, { now, settings }: Circumstances): Outcome {
-  const youngest = storedAt !== undefined && storedAt > owner.lockedAt ? storedAt : owner.lockedAt;
-  const age = now - youngest;
+  const age = now - latestTimeOf(owner, storedAt);
   if (age >= settings.minAge) return passes(`it is ${formatDuration(age)} old`);
   return applies(
     { verdict: "too-young", reason: "min-age" },
@@ -253,8 +252,7 @@ function doubtObservation(cluster: ClusterObservation, lock: ObservedLock, owner
     return { reason: "list-incomplete", message: `the pods of cluster ${name} are not all known: ${escapeUntrusted(pods.problem)}` };
   if (pods.total === 0) return { reason: "empty-cluster", message: `cluster ${name} shows no pod at all, which proves nothing` };
   if (source.kind === "live") return undefined;
-  const youngest = lock.storedAt !== undefined && lock.storedAt > owner.lockedAt ? lock.storedAt : owner.lockedAt;
-  if (youngest < source.takenAt - settings.clockSkew) return undefined;
+  if (latestTimeOf(owner, lock.storedAt) < source.takenAt - settings.clockSkew) return undefined;
   const known = source.stated ? "was taken at" : "holds nothing later than";
   return { reason: "snapshot-older", message: `the snapshot ${known} ${formatTimestamp(source.takenAt)}, and the lock is not older than that` };
 }
@@ -292,9 +290,8 @@ function doubtNodes(
     };
   }
   // A writer with a slow clock makes its lock seem older than the node it ran on: the store knows better.
-  const lockedAt = lock.storedAt !== undefined && lock.storedAt > owner.lockedAt ? lock.storedAt : owner.lockedAt;
   const doubtful = findDoubtfulNodes(cluster.nodes.nodes, {
-    lockedAt,
+    lockedAt: latestTimeOf(owner, lock.storedAt),
     now: seenAt(cluster, now),
     skew: settings.clockSkew,
     ignored: settings.ignoredNodes,

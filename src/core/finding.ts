@@ -1,6 +1,6 @@
 import type { ClusterObservation, Container, Pod } from "./cluster.ts";
 import type { HeldReason, StaleReason, UndeterminedReason } from "./judgement.ts";
-import type { Owner } from "./lock.ts";
+import { latestTimeOf, type Owner } from "./lock.ts";
 import { stateOfNode, type NodeState } from "./node-trust.ts";
 import type { OwnerPattern } from "./owner.ts";
 import { judgeProcesses } from "./processes.ts";
@@ -88,7 +88,7 @@ const judgeRecreated: Rule = (suspect) => {
 };
 
 const judgeRestarted: Rule = (suspect) => {
-  const { pod, owner, skew, seenAt, storedAt } = suspect;
+  const { pod, skew, seenAt, storedAt } = suspect;
   const relevant = relevantContainers(pod, suspect.patterns);
   if (relevant.length === 0 || relevant.some((container) => !isProvablyLater(container, suspect))) return undefined;
   const doubt = doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ?? doubtStatusAge(suspect);
@@ -103,7 +103,7 @@ const judgeRestarted: Rule = (suspect) => {
       `pod ${describePod(suspect)} has a runtime class, so another clock, and the store's time of the lock is not earlier than its containers`,
     );
   }
-  const existed = pod.createdAt <= owner.lockedAt - skew;
+  const existed = existedAtLock(suspect);
   if (existed && !pod.containers.some((container) => mayHaveRunAt(container, suspect))) {
     return undetermined(
       "clock-contradiction",
@@ -125,7 +125,7 @@ const judgeProcessGone: Rule = (suspect) => {
   if (pod.processes === undefined) return undefined;
   const seen = judgeProcesses(pod, pod.processes, owner, skew);
   if (seen.kind !== "gone") return undefined;
-  const unsettled = pod.createdAt <= owner.lockedAt - skew ? undefined : doubtSettled(suspect);
+  const unsettled = existedAtLock(suspect) ? undefined : doubtSettled(suspect);
   const doubt = doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ?? unsettled;
   if (doubt !== undefined) return doubt;
   return {
@@ -135,6 +135,11 @@ const judgeProcessGone: Rule = (suspect) => {
     rest: findRest(suspect),
   };
 };
+
+/** True when the pod was there, beyond doubt, before the lock was written. */
+function existedAtLock({ pod, owner, skew }: Suspect): boolean {
+  return pod.createdAt <= owner.lockedAt - skew;
+}
 
 /** The containers of a pod that may run pulumi: those the patterns name and every ephemeral one, or all where a pattern names none that is there. */
 function relevantContainers(pod: Pod, patterns: readonly OwnerPattern[]): readonly Container[] {
@@ -164,9 +169,10 @@ function wasWrittenBefore({ last }: Container, startedAt: EpochNanoseconds, lock
 }
 
 /** What a finding that the pod's own containers are gone leaves to be believed. */
-function findRest({ pod, owner, skew, patterns }: Suspect): Rest {
-  const existed = pod.createdAt <= owner.lockedAt - skew;
-  const wrote = existed && relevantContainers(pod, patterns).some((container) => knownRuns(container, pod).some((run) => covers(run, owner.lockedAt, skew)));
+function findRest(suspect: Suspect): Rest {
+  const { pod, owner, skew, patterns } = suspect;
+  const wrote =
+    existedAtLock(suspect) && relevantContainers(pod, patterns).some((container) => knownRuns(container, pod).some((run) => covers(run, owner.lockedAt, skew)));
   return wrote ? { kind: "forerunner", before: pod.createdAt } : { kind: "absence" };
 }
 
@@ -228,8 +234,7 @@ function doubtSettled(suspect: Suspect): Finding | undefined {
 }
 
 function doubtStatusAge({ owner, storedAt, seenAt }: Suspect): Finding | undefined {
-  const youngest = storedAt !== undefined && storedAt > owner.lockedAt ? storedAt : owner.lockedAt;
-  if (seenAt - youngest >= OLDEST_STATUS) return undefined;
+  if (seenAt - latestTimeOf(owner, storedAt) >= OLDEST_STATUS) return undefined;
   return undetermined("status-older", `the lock is younger than ${formatDuration(OLDEST_STATUS)}: the pod's status may be older than it`);
 }
 

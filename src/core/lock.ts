@@ -38,6 +38,11 @@ export interface ObservedLock {
   readonly content: LockContent;
 }
 
+/** The later of the writer's and the store's time of a lock: it is no older than that, whatever one of the clocks says. */
+export function latestTimeOf({ lockedAt }: Pick<Owner, "lockedAt">, storedAt: EpochNanoseconds | undefined): EpochNanoseconds {
+  return storedAt !== undefined && storedAt > lockedAt ? storedAt : lockedAt;
+}
+
 const lockBody = z.object({
   pid: z.int().positive(),
   username: z.string().default(""),

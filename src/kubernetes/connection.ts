@@ -10,6 +10,7 @@ import { quoteUntrusted } from "../core/text.ts";
 import { JanitorError, systemCode } from "../errors.ts";
 import { chooseProxy } from "./choose-proxy.ts";
 import { describeKubeconfigError, type ClusterAccess } from "./kubeconfig.ts";
+import { pickDefined } from "./pick-defined.ts";
 
 /** One request, as a connection sends it. */
 export interface ApiRequest {
@@ -214,11 +215,4 @@ async function untilAborted<Value>(promise: Promise<Value>, signal: AbortSignal)
 function readHeaders({ headers }: RequestOptions): Readonly<Record<string, string>> {
   if (headers === undefined || Array.isArray(headers)) return {};
   return Object.fromEntries(Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [[name.toLowerCase(), String(value)]])));
-}
-
-function pickDefined<Value extends object>(value: Value): { [Key in keyof Value]?: Exclude<Value[Key], undefined> } {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Object.fromEntries loses the names; the filter does what the type says.
-  return Object.fromEntries(Object.entries(value).filter(([, property]) => property !== undefined)) as {
-    [Key in keyof Value]?: Exclude<Value[Key], undefined>;
-  };
 }

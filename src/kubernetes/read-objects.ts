@@ -2,6 +2,7 @@ import { z } from "zod";
 
 import type { Container, ContainerKind, ContainerState, Node, Pod, StackResource, TerminatedRun } from "../core/cluster.ts";
 import { parseTimestamp, type EpochNanoseconds } from "../core/time.ts";
+import { pickDefined } from "./pick-defined.ts";
 
 // The API's JSON, reduced to the fields that prove something. Fields of a later Kubernetes are let through unread.
 const timestamp = z.string().transform((text, context): EpochNanoseconds => {
@@ -77,7 +78,7 @@ export function readPod(value: unknown): Pod {
     ...readContainers(spec.initContainers, status.initContainerStatuses, (restartPolicy) => (restartPolicy === "Always" ? "sidecar" : "init")),
     ...readContainers(spec.ephemeralContainers, status.ephemeralContainerStatuses, () => "ephemeral"),
   ];
-  return defined({
+  return pickDefined({
     namespace: meta.namespace,
     name: meta.name,
     uid: meta.uid,
@@ -106,7 +107,7 @@ function readContainers(
   return Array.from(names, (name) => {
     const status = statuses.find((candidate) => candidate.name === name);
     const spec = specs.find((candidate) => candidate.name === name);
-    return defined({
+    return pickDefined({
       name,
       kind: kindOf(spec?.restartPolicy),
       state: readState(status?.state),
@@ -118,14 +119,14 @@ function readContainers(
 }
 
 function readState(value: z.infer<typeof state> | undefined): ContainerState {
-  if (value?.running !== undefined) return defined({ kind: "running" as const, startedAt: value.running.startedAt });
+  if (value?.running !== undefined) return pickDefined({ kind: "running" as const, startedAt: value.running.startedAt });
   if (value?.terminated !== undefined) return { kind: "terminated", run: readRun(value.terminated) };
   if (value?.waiting !== undefined) return { kind: "waiting", reason: value.waiting.reason ?? "" };
   return { kind: "unreported" };
 }
 
 function readRun({ startedAt, finishedAt }: z.infer<typeof run>): TerminatedRun {
-  return defined({ startedAt, finishedAt });
+  return pickDefined({ startedAt, finishedAt });
 }
 
 const nodeObject = z.object({
@@ -139,7 +140,7 @@ export function readNode(value: unknown): Node {
   const { metadata: meta, spec, status } = nodeObject.parse(value);
   const ready = status.conditions.find(({ type }) => type === "Ready");
   const label = meta.labels?.["kubernetes.io/hostname"];
-  return defined<Loose<Node>>({
+  return pickDefined<Loose<Node>>({
     name: meta.name,
     createdAt: meta.creationTimestamp,
     hostnames: Array.from(new Set([meta.name, ...(label === undefined ? [] : [label]), ...status.addresses.map(({ address }) => address)])),
@@ -158,7 +159,7 @@ const stackObject = z.object({
 /** Reads a Stack or a Workspace from the API's JSON. Throws a ZodError when it is none. */
 export function readStack(value: unknown): StackResource {
   const { kind, metadata: meta, spec } = stackObject.parse(value);
-  return defined({
+  return pickDefined({
     kind: kind === "Workspace" ? ("Workspace" as const) : ("Stack" as const),
     namespace: meta.namespace,
     name: meta.name,
@@ -168,13 +169,3 @@ export function readStack(value: unknown): StackResource {
 }
 
 type Loose<Value> = { readonly [Key in keyof Value]-?: undefined extends Value[Key] ? Value[Key] | undefined : Value[Key] };
-
-type Defined<Value> = { [Key in keyof Value as undefined extends Value[Key] ? never : Key]: Value[Key] } & {
-  [Key in keyof Value as undefined extends Value[Key] ? Key : never]?: Exclude<Value[Key], undefined>;
-};
-
-/** The same object without the properties that are undefined: under exactOptionalPropertyTypes an absent one is not an undefined one. */
-function defined<Value extends object>(value: Value): Defined<Value> {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- Object.fromEntries loses the names; the filter does what Defined says.
-  return Object.fromEntries(Object.entries(value).filter(([, property]) => property !== undefined)) as Defined<Value>;
-}

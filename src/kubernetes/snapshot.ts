@@ -4,10 +4,11 @@ import { basename } from "node:path";
 import { z } from "zod";
 
 import type { ClusterObservation, Node, Pod, StackResource } from "../core/cluster.ts";
-import { mayHaveHostname, podHostname } from "../core/hostname.ts";
+import { podHostname } from "../core/hostname.ts";
 import { formatTimestamp, parseTimestamp, SECOND, type EpochNanoseconds } from "../core/time.ts";
 import { describeError, JanitorError } from "../errors.ts";
 import type { ClusterSource } from "./cluster-source.ts";
+import { matchHostnames } from "./match-hostnames.ts";
 import { readNode, readPod, readStack } from "./read-objects.ts";
 
 /** The command whose output a snapshot is. */
@@ -44,7 +45,7 @@ export async function openSnapshot({ path, takenAt }: { readonly path: string; r
         pods: {
           kind: "complete",
           total: read.pods.length,
-          pods: read.pods.filter((pod) => Array.from(hostnames).some((hostname) => mayHaveHostname(pod, hostname, read.nodes))),
+          pods: read.pods.filter(matchHostnames(hostnames, read.nodes)),
         },
         nodes:
           read.nodes.length > 0 ? { kind: "listed", nodes: read.nodes } : { kind: "unlisted", problem: `the file holds no nodes; write it with '${KUBECTL}'` },

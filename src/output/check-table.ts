@@ -1,6 +1,7 @@
 import cliui from "cliui";
 
 import type { CheckItem, CheckReport } from "../core/check-report.ts";
+import { renderLayout } from "./layout.ts";
 import type { TableOptions } from "./table.ts";
 
 const MARKS: Readonly<Record<CheckItem["status"], readonly ["green" | "red" | "yellow", string]>> = {
@@ -27,10 +28,5 @@ export function renderCheck({ items, exitCode }: CheckReport, { width, paint }: 
   }
   const missing = items.filter(({ status }) => status === "denied").length;
   const end = missing === 0 ? "Everything that a sweep needs is there." : `${missing} missing. Exit code ${exitCode}.`;
-  const table = ui
-    .toString()
-    .split("\n")
-    .map((line) => line.trimEnd())
-    .join("\n");
-  return `${table}\n\n${end}\n`;
+  return `${renderLayout(ui)}\n\n${end}\n`;
 }

@@ -6,7 +6,7 @@ declare module "cliui" {
     /** Top, right, bottom, left. */
     readonly padding?: readonly [number, number, number, number];
   }
-  interface Layout {
+  export interface Layout {
     div(...cells: readonly Cell[]): void;
     toString(): string;
   }

@@ -5,6 +5,7 @@ import { formatIdentity } from "../core/backend-identity.ts";
 import type { ReportedLock, SweepReport } from "../core/report.ts";
 import { escapeUntrusted, formatCount } from "../core/text.ts";
 import { formatSeconds } from "../core/time.ts";
+import { renderLayout } from "./layout.ts";
 
 /** The looks that a table uses; each leaves the text alone where there is no colour. */
 export type Style = "red" | "green" | "yellow" | "cyan" | "dim" | "bold";
@@ -89,11 +90,7 @@ function renderColumns(locks: readonly ReportedLock[], options: TableOptions): s
     if (lock.record !== undefined) below(`record ${lock.record}`);
     if (verbose) for (const line of describeRules(lock)) below(line);
   });
-  return ui
-    .toString()
-    .split("\n")
-    .map((line) => line.trimEnd())
-    .join("\n");
+  return renderLayout(ui);
 }
 
 /** Makes stack and owner narrower until the columns fit. */
@@ -120,11 +117,7 @@ function renderBlocks(locks: readonly ReportedLock[], { paint, width, verbose }:
     if (lock.record !== undefined) line(paint("dim", `record ${lock.record}`));
     if (verbose) for (const rule of describeRules(lock)) line(paint("dim", rule));
   }
-  return ui
-    .toString()
-    .split("\n")
-    .map((line) => line.trimEnd())
-    .join("\n");
+  return renderLayout(ui);
 }
 
 /** A report that is shown before the removals it speaks of, so that a person can decide. */
