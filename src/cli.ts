@@ -1,11 +1,12 @@
 import { Command, CommanderError, Option } from "@commander-js/extra-typings";
 
 import { readSettings, type Settings } from "./config.ts";
-import { CHECK_OPTIONS, RESTORE_OPTIONS, SWEEP_OPTIONS, UNLOCK_OPTIONS, variableOf, type OptionSpec } from "./options.ts";
+import { CHECK_OPTIONS, RESTORE_OPTIONS, SWEEP_OPTIONS, UNLOCK_OPTIONS, variableOf, WATCH_OPTIONS, type OptionSpec } from "./options.ts";
 import { runCheck } from "./run-check.ts";
 import { runRestore } from "./run-restore.ts";
 import { runSweep } from "./run-sweep.ts";
 import { runUnlock } from "./run-unlock.ts";
+import { runWatch } from "./run-watch.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { VERSION } from "./version.ts";
 
@@ -50,6 +51,13 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     .addHelpText("after", `${SWEEP_EXAMPLES}\n${EXIT_CODES}`);
   addOptions(sweepCommand, SWEEP_OPTIONS).action(async (options) => {
     exitCode = await runSweep(settingsOf(options), surroundings);
+  });
+  const watchCommand = program
+    .command("watch")
+    .description("go on looking, at an interval and when something happens in the cluster: a dry run, unless --delete; one line of JSON for each change")
+    .addHelpText("after", EXIT_CODES);
+  addOptions(watchCommand, WATCH_OPTIONS).action(async (options) => {
+    exitCode = await runWatch(settingsOf(options), surroundings);
   });
   const checkCommand = program
     .command("check")

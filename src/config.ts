@@ -54,6 +54,15 @@ const stack = z
   .string()
   .regex(/^([^/]+|organization\/([^/]+\/)?[^/]+)$/, 'a stack is "prod" or "organization/<project>/prod"; a project alone goes with --project');
 
+const listen = z
+  .string()
+  .regex(/^(\[[0-9A-Fa-f:]+\]|[^:[\]]*):\d{1,5}$/, 'an address to listen at is ":8080" or "127.0.0.1:8080"')
+  .transform((text) => {
+    const colon = text.lastIndexOf(":");
+    const host = text.slice(0, colon).replace(/^\[|\]$/g, "");
+    return { port: Number(text.slice(colon + 1)), ...(host === "" ? {} : { host }) };
+  });
+
 const timestamp = z.string().transform((text, context) => {
   const at = parseTimestamp(text);
   if (at !== undefined) return at;
@@ -104,6 +113,8 @@ export const settingsSchema = z.strictObject({
   locks: z.array(lock).default([]),
   warnHeldAfter: duration.prefault("2h"),
   force: z.boolean().default(false),
+  interval: duration.prefault("5m"),
+  listen: listen.optional(),
   verbose: z.boolean().default(false),
   quiet: z.boolean().default(false),
 });

@@ -158,6 +158,28 @@ export const SWEEP_OPTIONS: readonly OptionSpec[] = [
   ...PROGRESS_OPTIONS,
 ];
 
+/** Of `sweep`, what makes no sense for one sweep after the other. */
+const NOT_OF_WATCH: ReadonlySet<string> = new Set([
+  "yes",
+  "projects",
+  "stacks",
+  "locks",
+  "podsFrom",
+  "podsTakenAt",
+  "outputs",
+  "failOn",
+  "verbose",
+  "warnHeldAfter",
+]);
+
+const WATCH_OWN_OPTIONS: readonly OptionSpec[] = [
+  { key: "interval", flags: "--interval <duration>", kind: "text", description: "how often every lock is looked at when nothing happens (default 5m)" },
+  { key: "listen", flags: "--listen <[host]:port>", kind: "text", description: "serve /metrics, /healthz and /readyz there (default: nowhere)" },
+];
+
+/** The options of `watch`. */
+export const WATCH_OPTIONS: readonly OptionSpec[] = [...WATCH_OWN_OPTIONS, ...SWEEP_OPTIONS.filter(({ key }) => !NOT_OF_WATCH.has(key))];
+
 const FORCE_OPTION: OptionSpec = {
   key: "force",
   flags: "--force",
@@ -192,7 +214,7 @@ export const CHECK_OPTIONS: readonly OptionSpec[] = [...BACKEND_OPTIONS, ...OWNE
 export const RESTORE_OPTIONS: readonly OptionSpec[] = [...BACKEND_OPTIONS, YES_OPTION];
 
 /** Every option there is: what a variable or the configuration file may set is the same for all commands. */
-export const ALL_OPTIONS: readonly OptionSpec[] = [...SWEEP_OPTIONS, FORCE_OPTION];
+export const ALL_OPTIONS: readonly OptionSpec[] = [...SWEEP_OPTIONS, ...WATCH_OWN_OPTIONS, FORCE_OPTION];
 
 /** The variable of an option: `PULUMI_LOCK_JANITOR_` and the flag's name; undefined for one that is a flag only. */
 export function variableOf({ flags, flagOnly }: OptionSpec): string | undefined {

@@ -1,6 +1,6 @@
 import { askToRemove } from "./ask-to-remove.ts";
 import { composeSweepParts, composeSweepSettings, refuseUndatedSnapshot, refuseUnstated } from "./compose-sweep.ts";
-import { resolveBackends, type BackendSettings, type Settings } from "./config.ts";
+import { resolveBackends, type Settings } from "./config.ts";
 import { closeParts, openSources, openWithAudit } from "./open-parts.ts";
 import { openProgressLine } from "./output/progress.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -12,7 +12,10 @@ export async function runSweep(settings: Settings, surroundings: Surroundings): 
   const { env, stderr } = surroundings;
   const backends = resolveBackends(settings, env);
   const asking = surroundings.interactive && settings.delete && !settings.yes;
-  refuseUnsafe(settings, backends, asking);
+  if (settings.delete) {
+    if (!asking) refuseUnstated(backends, "--delete");
+    refuseUndatedSnapshot(settings, "--delete");
+  }
   const clusters = await openSources(settings, env);
   const opened = await Promise.all(backends.map((backend) => openWithAudit(backend, settings)));
   const progress = openProgressLine(stderr, settings.quiet, () => Date.now());
@@ -44,11 +47,4 @@ export async function runSweep(settings: Settings, surroundings: Surroundings): 
     progress.clear();
     await closeParts(clusters, opened);
   }
-}
-
-/** Stops what cannot be safe before anything is opened. */
-function refuseUnsafe(settings: Settings, backends: readonly BackendSettings[], asking: boolean): void {
-  if (!settings.delete) return;
-  if (!asking) refuseUnstated(backends, "--delete");
-  refuseUndatedSnapshot(settings, "--delete");
 }

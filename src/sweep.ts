@@ -7,7 +7,7 @@ import type { ClusterObservation } from "./core/cluster.ts";
 import type { RuleSettings } from "./core/decide.ts";
 import { NOT_JUDGED, type Judgement } from "./core/judgement.ts";
 import type { ObservedLock } from "./core/lock.ts";
-import { refuseTooMany } from "./core/plan.ts";
+import { refuseTooMany, type PlannedRemoval } from "./core/plan.ts";
 import type { FailOn, OverrideUsed, SweepReport } from "./core/report.ts";
 import type { EpochNanoseconds, Nanoseconds } from "./core/time.ts";
 import { isSelected, type LockSelection } from "./core/wanted-lock.ts";
@@ -32,6 +32,8 @@ export interface SweepSettings {
   /** Milliseconds between the first and the second look. */
   readonly confirmDelay: number;
   readonly maxDeletions: number;
+  /** Removals of earlier sweeps that `maxDeletions` counts along; none for a sweep that stands alone. */
+  readonly earlierRemovals?: readonly PlannedRemoval[];
   readonly failOn: readonly FailOn[];
   readonly overrides: readonly OverrideUsed[];
   /** The locks that the sweep is about. */
@@ -205,7 +207,7 @@ class Sweep {
         .filter(isPlanned)
         .flatMap(({ lock }) => (lock.content.kind === "readable" ? [{ backend: nameOfBackend(item.opened), hostname: lock.content.owner.hostname }] : [])),
     );
-    for (const { backend, message } of refuseTooMany(removals, this.#settings.maxDeletions)) {
+    for (const { backend, message } of refuseTooMany(removals, this.#settings.maxDeletions, this.#settings.earlierRemovals)) {
       this.#refusals.push(message);
       this.#keepPlanned(
         work.filter(({ opened }) => nameOfBackend(opened) === backend),

@@ -12,6 +12,7 @@ export class MemoryCluster implements ClusterSource {
   /** Why the list of pods is cut short, if it is. */
   problem: string | undefined;
   readonly calls: string[] = [];
+  follow?: NonNullable<ClusterSource["follow"]>;
   before: (call: string) => void | Promise<void> = () => undefined;
 
   constructor(name = "test") {

@@ -57,8 +57,7 @@ async function expectPromises(world: RacedWorld): Promise<void> {
   expect(world.backend.objects.has(LIVE), "the live lock").toBe(true);
   const records = await world.readRecords();
   const deletes = world.backend.calls.filter((call) => call.startsWith("delete"));
-  for (const call of deletes)
-    expect(records.map(({ intent }) => `delete ${intent.key}`)).toContain(call);
+  for (const call of deletes) expect(records.map(({ intent }) => `delete ${intent.key}`)).toContain(call);
 }
 
 function actionOf(report: SweepReport): string {

@@ -14,13 +14,14 @@ export interface Refusal {
 
 /**
  * The valve: refuses every removal in a backend where more distinct owners than `maxDeletions` would lose their locks. Many owners gone at once is
- * what a wrong cluster looks like.
+ * what a wrong cluster looks like. `earlier`: removals of this backend that count along.
  */
-export function refuseTooMany(removals: readonly PlannedRemoval[], maxDeletions: number): readonly Refusal[] {
+export function refuseTooMany(removals: readonly PlannedRemoval[], maxDeletions: number, earlier: readonly PlannedRemoval[] = []): readonly Refusal[] {
   const owners = new Map<string, Set<string>>();
-  for (const { backend, hostname } of removals) owners.set(backend, (owners.get(backend) ?? new Set()).add(hostname));
+  const planned = new Set(removals.map(({ backend }) => backend));
+  for (const { backend, hostname } of [...removals, ...earlier]) owners.set(backend, (owners.get(backend) ?? new Set()).add(hostname));
   return Array.from(owners, ([backend, hostnames]) => ({ backend, owners: hostnames.size }))
-    .filter(({ owners: count }) => count > maxDeletions)
+    .filter(({ backend, owners: count }) => count > maxDeletions && planned.has(backend))
     .map(({ backend, owners: count }) => ({
       backend,
       owners: count,

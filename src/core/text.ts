@@ -12,12 +12,20 @@ export function escapeUntrusted(text: string): string {
 
 /** A document as JSON in which nothing acts on a terminal: what `escapeUntrusted` would escape is written as JSON's own `\\uXXXX`. */
 export function formatJson(document: object): string {
-  const escaped = JSON.stringify(document, undefined, 2).replace(UNPRINTABLE, (character) =>
+  return `${escapeJson(JSON.stringify(document, undefined, 2))}\n`;
+}
+
+function escapeJson(json: string): string {
+  return json.replace(UNPRINTABLE, (character) =>
     character === "\n"
       ? character
       : Array.from({ length: character.length }, (_, unit) => `\\u${character.charCodeAt(unit).toString(16).padStart(4, "0")}`).join(""),
   );
-  return `${escaped}\n`;
+}
+
+/** A document as one line of JSON, with nothing in it that acts on a terminal or a log viewer. */
+export function formatLine(document: object): string {
+  return `${escapeJson(JSON.stringify(document))}\n`;
 }
 
 /** Untrusted text for a message: escaped, and cut to a readable length. */

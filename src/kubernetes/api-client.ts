@@ -1,3 +1,5 @@
+import { createInterface } from "node:readline";
+
 import type { Nanoseconds } from "../core/time.ts";
 import { JanitorError, systemCode, systemCodeOfCause } from "../errors.ts";
 import type { ApiRequest, Connection } from "./connection.ts";
@@ -8,6 +10,9 @@ export type ApiAnswer =
   | { readonly kind: "ok"; readonly body: unknown }
   | { readonly kind: "refused"; readonly status: number; readonly reason: string }
   | { readonly kind: "unreachable"; readonly problem: string };
+
+/** What the API server answered to a watch. */
+export type FollowAnswer = Exclude<ApiAnswer, { kind: "ok" }> | { readonly kind: "ok"; readonly lines: AsyncIterable<string> };
 
 export interface ApiClientOptions {
   readonly access: ClusterAccess;
@@ -37,6 +42,30 @@ export class ApiClient {
   /** Sends one GET. Throws only where the cluster is not configured, and when the signal aborts. */
   async get(path: string, query: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ApiAnswer> {
     return await this.#send("GET", path, query, undefined, signal);
+  }
+
+  /**
+   * Follows a watch: the lines of the answer as they come, until the API server or the signal ends it. A watch sends bookmarks about once a minute, so a longer `silence`
+   * (milliseconds) is a connection that is dead. Throws as `get` does.
+   */
+  async follow(path: string, query: Readonly<Record<string, string>>, silence: number, signal: AbortSignal): Promise<FollowAnswer> {
+    const apiRequest: ApiRequest = {
+      method: "GET",
+      path: `${path}?${new URLSearchParams(query).toString()}`,
+      timeout: this.#options.requestTimeout,
+      silence,
+      signal,
+    };
+    try {
+      const { statusCode, body } = await (await this.#connect()).send(apiRequest);
+      this.#accepted = statusCode !== 401;
+      if (statusCode === 200) return { kind: "ok", lines: createInterface({ input: body, crlfDelay: Infinity }) };
+      return { kind: "refused", status: statusCode, reason: readReason(await body.text()) };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof JanitorError) throw error;
+      return { kind: "unreachable", problem: describeFailure(error) };
+    }
   }
 
   /** Sends one POST of a review, which the API server answers and does not keep. Throws as `get` does. */

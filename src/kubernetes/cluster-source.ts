@@ -1,5 +1,14 @@
 import type { ClusterObservation, Pod } from "../core/cluster.ts";
 
+/** A reason to look. */
+export type ClusterSign =
+  /** A pod that gives its processes this hostname went away, ended, or one of its containers stopped. */
+  | { readonly kind: "pod"; readonly hostname: string }
+  /** A Stack's latest update failed, and its message may name the lock that is in the way. */
+  | { readonly kind: "stack"; readonly message: string }
+  /** Changes may have been missed. */
+  | { readonly kind: "lost"; readonly problem: string };
+
 /** A cluster that can be looked at again and again, each time after the locks were read. */
 export interface ClusterSource {
   readonly name: string;
@@ -16,5 +25,7 @@ export interface ClusterSource {
   whoAmI(signal: AbortSignal): Promise<string | undefined>;
   /** The hostnames of all pods that may be seen, for `check`. */
   listHostnames(signal: AbortSignal): Promise<readonly string[]>;
+  /** Tells of what may make a lock stale, or shows one, until the signal aborts; a file tells of nothing. A sign is a reason to look, and proves nothing. */
+  follow?(onSign: (sign: ClusterSign) => void, signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }

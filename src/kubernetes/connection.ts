@@ -19,8 +19,10 @@ export interface ApiRequest {
   readonly path: string;
   /** JSON. */
   readonly body?: string;
-  /** The longest wait for the headers, and between two parts of the body, in milliseconds. */
+  /** The longest wait for the headers, in milliseconds, and between two parts of the body unless `silence` says otherwise. */
   readonly timeout: number;
+  /** The longest wait between two parts of the body, in milliseconds. */
+  readonly silence?: number;
   readonly signal: AbortSignal;
 }
 
@@ -67,7 +69,7 @@ export function connect(access: ClusterAccess, env: Readonly<Record<string, stri
     return current.dispatcher;
   };
   return {
-    send: async ({ method, path, body, timeout, signal }) => {
+    send: async ({ method, path, body, timeout, silence, signal }) => {
       // Requests that begin together run a credential plugin once. A plugin may wait for a person, so the signal ends the wait.
       pending ??= readCredentials(config, access).finally(() => (pending = undefined));
       const { headers, tls } = await untilAborted(pending, signal);
@@ -77,7 +79,7 @@ export function connect(access: ClusterAccess, env: Readonly<Record<string, stri
         ...(body === undefined ? {} : { body }),
         dispatcher: dispatcherFor(tls),
         headersTimeout: timeout,
-        bodyTimeout: timeout,
+        bodyTimeout: silence ?? timeout,
         signal,
       });
     },

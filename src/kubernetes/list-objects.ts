@@ -78,17 +78,17 @@ async function listOnce(
   }
 }
 
-/** Why a list could not be had, naming the verb that is missing. */
-function describeRefusal(answer: Exclude<ApiAnswer, { kind: "ok" }>, { name }: ListedResource): string {
+/** Why a list or a watch could not be had, naming the verb that is missing. */
+export function describeRefusal(answer: Exclude<ApiAnswer, { kind: "ok" }>, { name }: ListedResource, verb: "list" | "watch" = "list"): string {
   if (answer.kind === "unreachable") return answer.problem;
   switch (answer.status) {
     case 401:
       return "the credentials were not accepted (401)";
     case 403:
-      return `the verb "list" on ${name} is not allowed (403)`;
+      return `the verb "${verb}" on ${name} is not allowed (403)`;
     case 429:
       return "the API server is overloaded (429)";
     default:
-      return `the API server answered ${answer.status}${answer.reason === "" ? "" : ` ${answer.reason}`} to the list of ${name}`;
+      return `the API server answered ${answer.status}${answer.reason === "" ? "" : ` ${answer.reason}`} to the ${verb} of ${name}`;
   }
 }

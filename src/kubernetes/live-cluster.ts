@@ -4,10 +4,12 @@ import type { ClusterObservation, Node, NodeList, Pod, PodList, StackList, Stack
 import { podHostname } from "../core/hostname.ts";
 import { quoteUntrusted } from "../core/text.ts";
 import type { ApiClient } from "./api-client.ts";
-import type { ClusterSource } from "./cluster-source.ts";
+import type { ClusterSign, ClusterSource } from "./cluster-source.ts";
+import { followObjects } from "./follow-objects.ts";
 import { listObjects, type ListResult } from "./list-objects.ts";
 import { matchHostnames } from "./match-hostnames.ts";
 import { readNode, readPod, readStack } from "./read-objects.ts";
+import { readFailure, readStopped } from "./read-signs.ts";
 
 /** The janitor's own pod, which must be in every whole list of the cluster it runs in. */
 export interface OwnPod {
@@ -42,6 +44,9 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
     namespaces.length === 0
       ? [{ path: "/api/v1/pods", name: "pods" }]
       : namespaces.map((namespace) => ({ path: `/api/v1/namespaces/${namespace}/pods`, name: `pods in namespace ${namespace}` }));
+
+  const stackPaths = (path: string): readonly string[] =>
+    namespaces.length === 0 ? [path] : namespaces.map((namespace) => path.replace(/\/([a-z]+)$/, `/namespaces/${namespace}/$1`));
 
   const listNodes = async (signal: AbortSignal): Promise<NodeList> => {
     let nodes: Node[] = [];
@@ -103,8 +108,7 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
   const listStacks = async (signal: AbortSignal): Promise<StackList> => {
     let stacks: StackResource[] = [];
     for (const [path, resource] of STACK_RESOURCES) {
-      const paths = namespaces.length === 0 ? [path] : namespaces.map((namespace) => path.replace(/\/([a-z]+)$/, `/namespaces/${namespace}/$1`));
-      for (const each of paths) {
+      for (const each of stackPaths(path)) {
         const before = stacks;
         const visit = { onStart: () => (stacks = [...before]), onItem: (item: unknown) => stacks.push(readStack(item)) };
         const result = await listObjects(client, { path: each, name: resource }, query, visit, signal);
@@ -156,13 +160,26 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
       const hostnames = await listEach(query, (item) => podHostname(readPod(item)), signal);
       return hostnames.filter((hostname) => hostname !== undefined);
     },
+    follow: async (onSign, signal) => {
+      const onLost = (problem: string): void => onSign({ kind: "lost", problem });
+      const tell = (sign: ClusterSign | undefined): void => {
+        if (sign !== undefined) onSign(sign);
+      };
+      // Without Stacks, or the right to see them, the interval is enough.
+      const stacks = stackPaths(STACKS_PATH).map((path) => ({ path, name: "stacks.pulumi.com" }));
+      await Promise.all([
+        ...podPaths.map((resource) => followObjects(client, resource, { onChange: (pod, type) => tell(readStopped(pod, type)), onLost }, signal)),
+        ...stacks.map((resource) => followObjects(client, resource, { onChange: (stack) => tell(readFailure(stack)), onLost: () => undefined }, signal)),
+      ]);
+    },
     close: () => client.close(),
   };
 }
 
 // The operator's kinds; v2 has both (https://github.com/pulumi/pulumi-kubernetes-operator).
+const STACKS_PATH = "/apis/pulumi.com/v1/stacks";
 const STACK_RESOURCES: readonly (readonly [path: string, resource: string])[] = [
-  ["/apis/pulumi.com/v1/stacks", "stacks.pulumi.com"],
+  [STACKS_PATH, "stacks.pulumi.com"],
   ["/apis/auto.pulumi.com/v1alpha1/workspaces", "workspaces.auto.pulumi.com"],
 ];
 

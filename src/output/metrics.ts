@@ -1,0 +1,63 @@
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
+
+import { formatIdentity } from "../core/backend-identity.ts";
+import { verdictName, type SweepReport } from "../core/report.ts";
+
+/** What `watch` counts, for Prometheus. */
+export interface Metrics {
+  /** Takes in a sweep that has ended. `whole`: it was about every lock, so that the gauges can be set. */
+  readonly observe: (report: SweepReport, whole: boolean) => void;
+  /** The text of `/metrics`, with its content type. */
+  readonly render: () => Promise<{ readonly contentType: string; readonly text: string }>;
+}
+
+const PREFIX = "pulumi_lock_janitor_";
+
+/** Metrics of one process, all zero. Names and units as https://prometheus.io/docs/practices/naming/ wants them. */
+export function openMetrics(version: string): Metrics {
+  const registers = [new Registry()];
+  const [registry] = registers;
+  const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[]): Gauge<Label> =>
+    new Gauge({ name: PREFIX + name, help, labelNames: [...labelNames], registers });
+  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[]): Counter<Label> =>
+    new Counter({ name: PREFIX + name, help, labelNames: [...labelNames], registers });
+  const locks = gauge("locks", "Locks at the latest sweep, by backend and verdict.", ["backend", "verdict"]);
+  const oldestHeld = gauge("oldest_held_lock_age_seconds", "Age of the oldest lock that is held; 0 without any.", ["backend"]);
+  const removals = counter("removals_total", "Locks removed, by backend and reason.", ["backend", "reason"]);
+  const removalFailures = counter("removal_failures_total", "Removals that failed.", ["backend"]);
+  const refusals = counter("refusals_total", "Sweeps in which a safety valve stopped all removals of a backend.", ["kind"]);
+  const duration = new Histogram({
+    name: `${PREFIX}sweep_duration_seconds`,
+    help: "How long sweeps took.",
+    buckets: [0.1, 0.5, 1, 5, 10, 30, 60, 300],
+    registers,
+  });
+  const lastSuccess = gauge("last_success_timestamp_seconds", "When a sweep of every lock last read every backend and cluster it needed.", []);
+  const errors = counter("errors_total", "Backends and clusters that could not be read, by kind of error.", ["kind", "source"]);
+  gauge("build_info", "The version that runs.", ["version"]).set({ version }, 1);
+  return {
+    observe: (report, whole) => {
+      duration.observe((Date.parse(report.finishedAt) - Date.parse(report.startedAt)) / 1_000);
+      for (const { name, error } of report.backends) if (error !== undefined) errors.inc({ kind: error.code, source: name });
+      for (const { name, error } of report.clusters) if (error !== undefined) errors.inc({ kind: "cluster", source: name });
+      if (report.refusals.length > 0) refusals.inc({ kind: "max-deletions" }, report.refusals.length);
+      for (const { backend, action, reason } of report.locks) {
+        const name = formatIdentity(backend);
+        if (action === "deleted" || action === "deleted-unconfirmed") removals.inc({ backend: name, reason });
+        if (action === "failed") removalFailures.inc({ backend: name });
+      }
+      if (!whole) return;
+      for (const { name, error } of report.backends) {
+        // What could not be read keeps its figures; that it is so, errors_total says.
+        if (error !== undefined) continue;
+        const here = report.locks.filter(
+          ({ backend, action }) => formatIdentity(backend) === name && action !== "deleted" && action !== "deleted-unconfirmed" && action !== "vanished",
+        );
+        for (const verdict of verdictName.options) locks.set({ backend: name, verdict }, here.filter((lock) => lock.verdict === verdict).length);
+        oldestHeld.set({ backend: name }, Math.max(0, ...here.filter(({ verdict }) => verdict === "held").map(({ ageSeconds = 0 }) => ageSeconds)));
+      }
+      if ([...report.backends, ...report.clusters].every(({ error }) => error === undefined)) lastSuccess.set(Date.parse(report.finishedAt) / 1_000);
+    },
+    render: async () => ({ contentType: registry?.contentType ?? "text/plain", text: (await registry?.metrics()) ?? "" }),
+  };
+}

@@ -1,0 +1,148 @@
+import { formatIdentity } from "./core/backend-identity.ts";
+import { findLockReferences } from "./core/lock-reference.ts";
+import { matchOwners } from "./core/owner.ts";
+import type { PlannedRemoval } from "./core/plan.ts";
+import type { SweepReport } from "./core/report.ts";
+import { fromMilliseconds, MINUTE, SECOND, type EpochNanoseconds } from "./core/time.ts";
+import { isWanted, type LockSelection, type WantedLock } from "./core/wanted-lock.ts";
+import { findNextDue } from "./core/watch-due.ts";
+import { compareReport, type Told, type WatchEvent } from "./core/watch-event.ts";
+import type { ClusterSign } from "./kubernetes/cluster-source.ts";
+import { sweep, type OpenedBackend, type SweepParts, type SweepSettings } from "./sweep.ts";
+
+/** What a watch is told to do. */
+export interface WatchSettings {
+  /** Each of its sweeps. */
+  readonly sweep: Omit<SweepSettings, "selection" | "earlierRemovals">;
+  /** Milliseconds between two sweeps when nothing happens. */
+  readonly interval: number;
+}
+
+/** What a watch works with. */
+export interface WatchParts extends Omit<SweepParts, "backends" | "runId" | "confirm" | "onProgress" | "deadline"> {
+  /** The backends, opened; one that could not be is tried again by the next call. */
+  readonly openBackends: () => Promise<readonly OpenedBackend[]>;
+  readonly newRunId: () => string;
+  /** Aborts one sweep when it takes too long. */
+  readonly newDeadline: () => AbortSignal;
+  /** Told of each change. */
+  readonly onEvent: (event: WatchEvent) => void;
+  /** Told of each sweep that has ended. `whole`: it was about every lock. */
+  readonly onSweep: (report: SweepReport, whole: boolean) => void;
+}
+
+/** The valve counts what was removed this long before along. */
+const VALVE_WINDOW = 10n * MINUTE;
+
+/** Between the beginnings of two sweeps that signs ask for: what many signs have in common is looked at once. */
+const SHORTEST_GAP = 2n * SECOND;
+
+const EVERY_LOCK: LockSelection = { projects: [], stacks: [], locks: [] };
+
+/** Sweeps at an interval, and at once when something happens that may make a lock stale or shows one, until `stop` aborts. Every verdict is made from fresh requests. */
+export async function watch(settings: WatchSettings, parts: WatchParts): Promise<void> {
+  const watching = new Watch(settings, parts);
+  await Promise.all([watching.run(), ...parts.clusters.map((cluster) => cluster.follow?.((sign) => watching.notice(sign), parts.stop))]);
+}
+
+class Watch {
+  readonly #settings: WatchSettings;
+  readonly #parts: WatchParts;
+  #opened: readonly OpenedBackend[] = [];
+  #told: Told = { locks: new Map(), problems: new Map() };
+  #removals: readonly (PlannedRemoval & { readonly at: EpochNanoseconds })[] = [];
+  /** When every lock is looked at next. */
+  #dueAt: EpochNanoseconds;
+  #begunAt: EpochNanoseconds | undefined;
+  /** Locks that a Stack's message has named since the last sweep, by their keys. */
+  readonly #named = new Map<string, WantedLock>();
+  #wake = new AbortController();
+
+  constructor(settings: WatchSettings, parts: WatchParts) {
+    this.#settings = settings;
+    this.#parts = parts;
+    this.#dueAt = parts.now();
+  }
+
+  /** Takes a sign for what it is: a reason to look. */
+  notice(sign: ClusterSign): void {
+    switch (sign.kind) {
+      case "pod":
+        if (matchOwners(sign.hostname, this.#settings.sweep.rules.owners).length === 0) return;
+        break;
+      case "stack": {
+        const named = this.#findNamed(sign.message);
+        if (named.length === 0) return;
+        for (const [key, wanted] of named) this.#named.set(key, wanted);
+        this.#wake.abort();
+        return;
+      }
+      case "lost":
+    }
+    this.#dueAt = this.#parts.now();
+    this.#wake.abort();
+  }
+
+  async run(): Promise<void> {
+    const { stop, now } = this.#parts;
+    while (!stop.aborted) {
+      await this.#wait();
+      if (stop.aborted) return;
+      const whole = now() >= this.#dueAt;
+      const locks = Array.from(this.#named.values());
+      this.#named.clear();
+      if (whole || locks.length > 0) await this.#sweep(whole ? EVERY_LOCK : { ...EVERY_LOCK, locks }, whole);
+    }
+  }
+
+  async #sweep(selection: LockSelection, whole: boolean): Promise<void> {
+    const { now, openBackends, newRunId, newDeadline, onEvent, onSweep, ...parts } = this.#parts;
+    const begunAt = now();
+    this.#begunAt = begunAt;
+    // A sign that comes while the sweep runs asks for another one.
+    if (whole) this.#dueAt = begunAt + fromMilliseconds(this.#settings.interval);
+    this.#opened = await openBackends();
+    this.#removals = this.#removals.filter(({ at }) => at > begunAt - VALVE_WINDOW);
+    const report = await sweep(
+      { ...this.#settings.sweep, selection, earlierRemovals: this.#removals },
+      { ...parts, now, backends: this.#opened, runId: newRunId(), deadline: newDeadline(), onProgress: () => undefined },
+    );
+    this.#remember(report, now());
+    const { events, told } = compareReport(this.#told, report, whole);
+    this.#told = told;
+    for (const event of events) onEvent(event);
+    onSweep(report, whole);
+    const due = findNextDue(report, now(), this.#settings.sweep.rules.minAge);
+    if (due !== undefined && due < this.#dueAt) this.#dueAt = due;
+  }
+
+  #remember({ locks }: SweepReport, at: EpochNanoseconds): void {
+    const removed = locks.filter(({ action }) => action === "deleted" || action === "deleted-unconfirmed");
+    this.#removals = [...this.#removals, ...removed.map(({ backend, owner }) => ({ backend: formatIdentity(backend), hostname: owner?.hostname ?? "", at }))];
+  }
+
+  /** Waits until a sweep is due or asked for, and never begins two in too short a time. */
+  async #wait(): Promise<void> {
+    const { stop, now, sleep } = this.#parts;
+    const earliest = this.#begunAt === undefined ? now() : this.#begunAt + SHORTEST_GAP;
+    for (;;) {
+      const wanted = this.#named.size > 0 ? now() : this.#dueAt;
+      const until = wanted > earliest ? wanted : earliest;
+      const left = until - now();
+      if (left <= 0n || stop.aborted) return;
+      this.#wake = new AbortController();
+      // What aborts the sleep is looked at above.
+      await sleep(Number(left / 1_000_000n) + 1, AbortSignal.any([stop, this.#wake.signal])).catch(() => undefined);
+    }
+  }
+
+  /** The locks of open backends that a message names. */
+  #findNamed(message: string): readonly (readonly [key: string, wanted: WantedLock])[] {
+    return findLockReferences(message)
+      .map((reference): WantedLock => ({ kind: "reference", reference }))
+      .flatMap((wanted) => {
+        const key = wanted.kind === "reference" ? wanted.reference.key : wanted.id;
+        return this.#opened.some((opened) => opened.kind === "open" && isWanted(wanted, key, opened.backend.identity)) ? [[key, wanted] as const] : [];
+      });
+  }
+}
