@@ -55,6 +55,16 @@ interface Credentials {
   readonly tls: TlsMaterial;
 }
 
+/** Only reads are sent again; Retry-After is respected, up to maxTimeout (https://undici.nodejs.org/#/docs/api/RetryAgent). */
+const RETRY = interceptors.retry({
+  maxRetries: 3,
+  minTimeout: 200,
+  maxTimeout: 5_000,
+  methods: ["GET"],
+  statusCodes: [429, 500, 502, 503, 504],
+  throwOnError: false,
+});
+
 /** Opens the way to a cluster: server, credentials and proxy as kubectl would take them. Nothing is sent yet. Throws `cluster-not-configured`. */
 export function connect(access: ClusterAccess, env: Readonly<Record<string, string | undefined>>): Connection {
   let config = loadConfig(access);
@@ -68,6 +78,8 @@ export function connect(access: ClusterAccess, env: Readonly<Record<string, stri
     current = { tls, dispatcher: openDispatcher(config, tls, env) };
     return current.dispatcher;
   };
+  // A watch that was cut off is not sent again as it was: it goes on at another version, and whoever follows it is told.
+  const sendAgain = (dispatcher: Dispatcher, silence: number | undefined): Dispatcher => (silence === undefined ? dispatcher.compose(RETRY) : dispatcher);
   return {
     send: async ({ method, path, body, timeout, silence, signal }) => {
       // Requests that begin together run a credential plugin once. A plugin may wait for a person, so the signal ends the wait.
@@ -77,7 +89,7 @@ export function connect(access: ClusterAccess, env: Readonly<Record<string, stri
         method,
         headers: { accept: "application/json", ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
         ...(body === undefined ? {} : { body }),
-        dispatcher: dispatcherFor(tls),
+        dispatcher: sendAgain(dispatcherFor(tls), silence),
         headersTimeout: timeout,
         bodyTimeout: silence ?? timeout,
         signal,
@@ -174,10 +186,7 @@ function describeCredentialFailure(config: KubeConfig, error: unknown): string {
 function openDispatcher(config: KubeConfig, tls: TlsMaterial, env: Readonly<Record<string, string | undefined>>): Dispatcher {
   const made = config.createDispatcherOptions(config.getCurrentCluster(), tls);
   const proxy = made.type === "proxy" ? { uri: made.uri, noProxy: "" } : chooseProxy(new URL(serverOf(config)), env);
-  // Only reads are sent again; Retry-After is respected, up to maxTimeout (https://undici.nodejs.org/#/docs/api/RetryAgent).
-  return openProxied(proxy, tls).compose(
-    interceptors.retry({ maxRetries: 3, minTimeout: 200, maxTimeout: 5_000, methods: ["GET"], statusCodes: [429, 500, 502, 503, 504], throwOnError: false }),
-  );
+  return openProxied(proxy, tls);
 }
 
 function openProxied(proxy: ReturnType<typeof chooseProxy>, tls: TlsMaterial): Dispatcher {

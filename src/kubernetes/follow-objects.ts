@@ -15,7 +15,7 @@ export interface Follower {
 const list = z.object({ metadata: z.object({ resourceVersion: z.string() }) });
 const event = z.object({
   type: z.enum(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]),
-  object: z.looseObject({ metadata: z.object({ resourceVersion: z.string() }).partial().optional(), code: z.number().optional() }),
+  object: z.looseObject({ metadata: z.looseObject({ resourceVersion: z.string().optional() }).optional(), code: z.number().optional() }),
 });
 
 /** Seconds after which the API server ends a watch, and it is begun anew where it ended. */

@@ -21,6 +21,8 @@ export type StubAnswer =
   | { readonly kind: "body"; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> }
   | { readonly kind: "status"; readonly status: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
   | { readonly kind: "text"; readonly text: string }
+  /** A watch: each object as a line; `cut` breaks the connection behind them, else it stays open. */
+  | { readonly kind: "lines"; readonly lines: readonly object[]; readonly ending: "end" | "cut" | "stay" }
   | { readonly kind: "hang" }
   | { readonly kind: "cut" };
 
@@ -49,6 +51,13 @@ export class StubApiServer {
         return;
       case "text":
         response.writeHead(200).end(chosen.text);
+        return;
+      case "lines":
+        response.writeHead(200, { "content-type": "application/json" });
+        response.write(chosen.lines.map((line) => `${JSON.stringify(line)}\n`).join(""), () => {
+          if (chosen.ending === "cut") incoming.socket.destroy();
+        });
+        if (chosen.ending === "end") response.end();
         return;
       case "hang":
         return;

@@ -1,0 +1,102 @@
+import { existsSync, rmSync } from "node:fs";
+
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+
+import { watchEvent, type WatchEvent } from "../../src/core/watch-event.ts";
+import { aNodeObject, aPodObject, StubApiServer } from "../kubernetes/stub-api-server.ts";
+import { runCommand, type CommandResult } from "./command.ts";
+import { Workspace } from "./snapshot-files.ts";
+
+let workspace: Workspace;
+let server: StubApiServer;
+beforeEach(async () => {
+  workspace = new Workspace();
+  server = new StubApiServer();
+  await server.start();
+  server.objects.set("/api/v1/nodes", [aNodeObject("node-1")]);
+  server.objects.set("/api/v1/pods", [aPodObject("iac-runner-here"), aPodObject("coredns")]);
+  // The watches of the stub stay open and silent.
+  server.answer = ({ query }) => {
+    if (query.get("watch") === "1") return { kind: "lines", lines: [], ending: "stay" };
+    return query.get("limit") === "1" ? { kind: "body", body: { kind: "List", metadata: { resourceVersion: "1" }, items: [] } } : undefined;
+  };
+});
+afterEach(async () => {
+  await server.stop();
+  workspace.remove();
+});
+
+/** Watches until `done` is true, then sends SIGTERM. */
+async function watchUntil(done: () => boolean, ...words: readonly string[]): Promise<CommandResult & { readonly events: readonly WatchEvent[] }> {
+  const stop = new AbortController();
+  const timer = setInterval(() => {
+    if (done()) stop.abort();
+  }, 20);
+  const result = await runCommand(
+    ["watch", "--backend", workspace.backend, "--kubeconfig", server.writeKubeconfig(), "--owner", "iac-runner-*", "--confirm-delay", "0s", ...words],
+    { stop: { when: stop.signal, signal: "SIGTERM" } },
+  );
+  clearInterval(timer);
+  const lines = result.stdout.split("\n").filter((line) => line !== "");
+  return { ...result, events: lines.map((line) => watchEvent.parse(JSON.parse(line))) };
+}
+
+function describeEvents(events: readonly WatchEvent[]): readonly string[] {
+  return events
+    .map((event) => (event.event === "lock" ? `${event.lock.owner?.hostname ?? ""} ${event.lock.verdict} ${event.lock.action}` : event.event))
+    .toSorted();
+}
+
+describe("watch", () => {
+  it("removes what is stale, tells each change as a line of JSON, and ends with 0 at SIGTERM", async () => {
+    const stale = workspace.addLock("iac-runner-gone");
+    workspace.addLock("iac-runner-here");
+    const { exitCode, events, stderr } = await watchUntil(() => !existsSync(workspace.path(stale)), "--delete", "--exclusive");
+    expect(exitCode, stderr).toBe(0);
+    expect(describeEvents(events)).toEqual(["iac-runner-gone stale deleted", "iac-runner-here held keep"]);
+  });
+
+  it("without --delete removes nothing, sweep after sweep", async () => {
+    const stale = workspace.addLock("iac-runner-gone");
+    let lists = 0;
+    const { exitCode, events } = await watchUntil(
+      () => {
+        lists = server.calls.filter(({ path, query }) => path === "/api/v1/pods" && query.get("limit") === "500").length;
+        return lists >= 4;
+      },
+      "--interval",
+      "100ms",
+    );
+    expect({ exitCode, there: existsSync(workspace.path(stale)) }).toEqual({ exitCode: 0, there: true });
+    expect(describeEvents(events)).toEqual(["iac-runner-gone stale would-delete"]);
+  });
+
+  it("survives a backend that goes away", async () => {
+    workspace.addLock("iac-runner-here");
+    let goneAt = 0;
+    const { exitCode, events } = await watchUntil(
+      () => {
+        const looked = server.calls.some(({ query }) => query.has("fieldSelector"));
+        if (looked && goneAt === 0) {
+          rmSync(workspace.path(), { recursive: true, force: true });
+          goneAt = Date.now();
+        }
+        // Two sweeps begin two seconds apart at least.
+        return goneAt > 0 && Date.now() - goneAt > 3_500;
+      },
+      "--interval",
+      "100ms",
+    );
+    expect(exitCode).toBe(0);
+    expect(describeEvents(events)).toEqual(["iac-runner-here held keep", "problem"]);
+  });
+  it.each<readonly [what: string, words: readonly string[], says: string]>([
+    ["--delete without --exclusive", ["--delete"], "--exclusive"],
+    ["an interval without its unit", ["--interval", "5"], "unit"],
+    ["an address that is none", ["--listen", "8080"], ":8080"],
+    ["a file in place of a cluster", ["--pods-from", "pods.json"], "unknown option"],
+  ])("%s: exit 2", async (_what, words, says) => {
+    const { exitCode, stderr } = await watchUntil(() => false, ...words);
+    expect({ exitCode, says: stderr.includes(says) }).toEqual({ exitCode: 2, says: true });
+  });
+});
