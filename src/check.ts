@@ -4,6 +4,7 @@ import type { CheckItem, CheckReport } from "./core/check-report.ts";
 import type { ClusterObservation } from "./core/cluster.ts";
 import { matchOwners, type OwnerPattern } from "./core/owner.ts";
 import { escapeUntrusted, formatCount, joinSome, quoteUntrusted } from "./core/text.ts";
+import { describeStacks, type Discovery } from "./discover-backends.ts";
 import { describeWithHint, JanitorError } from "./errors.ts";
 import type { ClusterSource } from "./kubernetes/cluster-source.ts";
 import type { AuditLog } from "./output/audit-log.ts";
@@ -13,18 +14,33 @@ export interface CheckParts {
   readonly backends: readonly { readonly name: string; readonly backend: Backend | JanitorError; readonly audit?: AuditLog }[];
   readonly clusters: readonly ClusterSource[];
   readonly owners: readonly OwnerPattern[];
+  /** With `--discover`: what the Stacks gave; its backends are among the others. */
+  readonly discovery?: Discovery;
   readonly signal: AbortSignal;
 }
 
 /** Tries, without writing anything, what a sweep needs: rights in each backend and cluster, and so which proofs there can be. */
-export async function check({ backends, clusters, owners, signal }: CheckParts): Promise<CheckReport> {
-  const items: CheckItem[] = [];
+export async function check({ backends, clusters, owners, discovery, signal }: CheckParts): Promise<CheckReport> {
+  const items: CheckItem[] = discovery === undefined ? [] : [...describeDiscovery(discovery)];
   for (const { name, backend, audit } of backends) {
     if (backend instanceof JanitorError) items.push({ area: "backend", subject: name, name: "open", status: "denied", message: describeWithHint(backend) });
     else items.push(...(await checkBackend(backend, audit, signal)));
   }
   for (const cluster of clusters) items.push(...(await checkCluster(cluster, owners, signal)));
   return { version: 1, items, exitCode: items.some(({ status }) => status === "denied") ? 1 : 0 };
+}
+
+/** Which backends the Stacks add, and which they do not. */
+function describeDiscovery({ stackLists, backends, notes, refusals }: Discovery): readonly CheckItem[] {
+  const item = (name: string, status: CheckItem["status"], message: string): CheckItem => ({ area: "discovery", subject: "--discover", name, status, message });
+  return [
+    ...stackLists.flatMap(({ cluster, list }) =>
+      list.kind === "unlisted" ? [item("list Stacks", "denied", `cluster ${quoteUntrusted(cluster)}: ${escapeUntrusted(list.problem)}`)] : [],
+    ),
+    ...backends.map(({ url, stacks }) => item("added", "ok", `${url} of ${describeStacks(stacks)}`)),
+    ...notes.map((note) => item("not added", "unknown", note)),
+    ...refusals.map((refusal) => item("too many", "denied", refusal)),
+  ];
 }
 
 async function checkBackend(backend: Backend, audit: AuditLog | undefined, signal: AbortSignal): Promise<readonly CheckItem[]> {

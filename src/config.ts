@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { LineCounter, parseDocument } from "yaml";
 import { z } from "zod";
 
+import { parseAllowGlob } from "./core/discover.ts";
 import { BUILTIN_OWNERS, parseOwnerPattern, type OwnerPattern } from "./core/owner.ts";
 import { FAIL_ON } from "./core/report.ts";
 import { quoteUntrusted } from "./core/text.ts";
@@ -41,6 +42,13 @@ const output = z
     const format = (equals === -1 ? text : text.slice(0, equals)) === "json" ? ("json" as const) : ("table" as const);
     return equals === -1 ? { format } : { format, file: text.slice(equals + 1) };
   });
+
+const allowGlob = z.string().transform((text, context): string => {
+  const parsed = parseAllowGlob(text);
+  if (parsed.kind === "glob") return parsed.glob;
+  context.issues.push({ code: "custom", message: parsed.problem, input: text });
+  return z.NEVER;
+});
 
 const lock = z.string().transform((text, context): WantedLock => {
   const parsed = parseWantedLock(text);
@@ -108,6 +116,8 @@ export const settingsSchema = z.strictObject({
   outputs: z.array(output).prefault(["table"]),
   failOn: z.array(z.enum([...FAIL_ON, "none"])).default(["undetermined", "unreadable"]),
   timeout: duration.optional(),
+  discover: z.boolean().default(false),
+  discoverAllow: z.array(allowGlob).default([]),
   projects: z.array(z.string().min(1)).default([]),
   stacks: z.array(stack).default([]),
   locks: z.array(lock).default([]),
@@ -219,11 +229,17 @@ function readConfigFile(file: string): readonly (readonly [string, Sourced])[] {
   });
 }
 
-/** The backends to work on: those of the settings, or `PULUMI_BACKEND_URL`. Throws `config-invalid` when there is none, or a value cannot be read. */
-export function resolveBackends(settings: Pick<Settings, "backends" | "exclusive">, env: Environment): readonly BackendSettings[] {
+/**
+ * The backends to work on: those of the settings, or `PULUMI_BACKEND_URL`. Throws `config-invalid` when there is none though Stacks may not add any
+ * (`discovering`), or a value cannot be read.
+ */
+export function resolveBackends(settings: Pick<Settings, "backends" | "exclusive">, env: Environment, discovering = false): readonly BackendSettings[] {
   const fallback = env["PULUMI_BACKEND_URL"];
   const entries = settings.backends.length > 0 ? settings.backends : fallback === undefined || fallback === "" ? [] : [fallback];
-  if (entries.length === 0) throw new JanitorError("config-invalid", "no backend was given", { hint: "Give --backend <url>, or set PULUMI_BACKEND_URL." });
+  if (entries.length === 0 && !discovering)
+    throw new JanitorError("config-invalid", "no backend was given", {
+      hint: "Give --backend <url>, or set PULUMI_BACKEND_URL; --discover takes those of Stacks that --discover-allow admits.",
+    });
   return entries.map((entry) => {
     if (typeof entry === "string") return { url: entry, exclusive: settings.exclusive, env };
     const own = Object.entries(entry.env ?? {}).map(([name, value]) => [name, resolveSecret(name, value, env)] as const);

@@ -26,6 +26,23 @@ const BACKEND_OPTIONS: readonly OptionSpec[] = [
   { key: "requestTimeout", flags: "--request-timeout <duration>", kind: "text", description: "the longest that one request may take (default 30s)" },
 ];
 
+/** Which backends the Stacks of a cluster may add. */
+const DISCOVER_OPTIONS: readonly OptionSpec[] = [
+  {
+    key: "discover",
+    flags: "--discover",
+    kind: "switch",
+    value: true,
+    description: "add the backends of the cluster's Stacks, as far as --discover-allow admits them",
+  },
+  {
+    key: "discoverAllow",
+    flags: "--discover-allow <glob>",
+    kind: "list",
+    description: "which backends of Stacks may be opened, as in 's3://acme-*/**'; '*' stays within a name, '**' is any folders; repeatable",
+  },
+];
+
 /** Where the owners are looked for. */
 const CLUSTER_OPTIONS: readonly OptionSpec[] = [
   {
@@ -117,6 +134,7 @@ const PROGRESS_OPTIONS: readonly OptionSpec[] = [
 /** The options of `sweep`. */
 export const SWEEP_OPTIONS: readonly OptionSpec[] = [
   ...BACKEND_OPTIONS,
+  ...DISCOVER_OPTIONS,
   { key: "delete", flags: "--delete", kind: "switch", value: true, description: "remove the stale locks; without it nothing is written (dry run)" },
   { ...YES_OPTION, description: "do not ask on a terminal before removing" },
   { key: "projects", flags: "--project <name>", kind: "list", description: "look at the locks of this project only; repeatable" },
@@ -208,7 +226,7 @@ export const UNLOCK_OPTIONS: readonly OptionSpec[] = [
 ];
 
 /** The options of `check`. */
-export const CHECK_OPTIONS: readonly OptionSpec[] = [...BACKEND_OPTIONS, ...OWNER_OPTIONS, ...CLUSTER_OPTIONS, OUTPUT_OPTION];
+export const CHECK_OPTIONS: readonly OptionSpec[] = [...BACKEND_OPTIONS, ...DISCOVER_OPTIONS, ...OWNER_OPTIONS, ...CLUSTER_OPTIONS, OUTPUT_OPTION];
 
 /** The options of `restore`. */
 export const RESTORE_OPTIONS: readonly OptionSpec[] = [...BACKEND_OPTIONS, YES_OPTION];

@@ -1,6 +1,7 @@
 import { check } from "./check.ts";
 import { resolveBackends, resolveOwners, type Settings } from "./config.ts";
-import { closeParts, openSources, openWithAudit } from "./open-parts.ts";
+import { openBackends, refuseIdleAllowList } from "./open-backends.ts";
+import { closeParts, openSources } from "./open-parts.ts";
 import { renderCheck } from "./output/check-table.ts";
 import { painterFor, widthOf } from "./output/terminal.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -11,12 +12,14 @@ import { writeOutputs } from "./write-outputs.ts";
 export async function runCheck(settings: Settings, surroundings: Surroundings): Promise<number> {
   const { env, stop } = surroundings;
   const clusters = await openSources(settings, env);
-  const opened = await Promise.all(resolveBackends(settings, env).map((backend) => openWithAudit(backend, settings)));
+  refuseIdleAllowList(settings);
+  const configured = resolveBackends(settings, env, settings.discover && settings.discoverAllow.length > 0);
+  const { opened, discovery } = await openBackends(configured, clusters, settings, env, stop);
   try {
     const backends = opened.map((item) =>
       item.kind === "open" ? { name: nameOfBackend(item), backend: item.backend, audit: item.audit } : { name: nameOfBackend(item), backend: item.error },
     );
-    const report = await check({ backends, clusters, owners: resolveOwners(settings), signal: stop });
+    const report = await check({ backends, clusters, owners: resolveOwners(settings), signal: stop, ...(discovery === undefined ? {} : { discovery }) });
     await writeOutputs(settings.outputs, surroundings, {
       json: report,
       table: (stream) => renderCheck(report, { width: widthOf(stream), paint: painterFor(stream) }),

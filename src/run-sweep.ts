@@ -1,7 +1,8 @@
 import { askToRemove } from "./ask-to-remove.ts";
 import { composeSweepParts, composeSweepSettings, refuseUndatedSnapshot, refuseUnstated } from "./compose-sweep.ts";
 import { resolveBackends, type Settings } from "./config.ts";
-import { closeParts, openSources, openWithAudit } from "./open-parts.ts";
+import { openBackends, refuseIdleAllowList, refuseUnstatedDiscovery } from "./open-backends.ts";
+import { closeParts, openSources } from "./open-parts.ts";
 import { openProgressLine } from "./output/progress.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { sweep } from "./sweep.ts";
@@ -10,20 +11,27 @@ import { writeSweepReport } from "./write-outputs.ts";
 /** Runs `sweep` with its settings and gives the exit code. Throws a `JanitorError` for wrong usage. */
 export async function runSweep(settings: Settings, surroundings: Surroundings): Promise<number> {
   const { env, stderr } = surroundings;
-  const backends = resolveBackends(settings, env);
+  const configured = resolveBackends(settings, env, settings.discover && settings.discoverAllow.length > 0);
   const asking = surroundings.interactive && settings.delete && !settings.yes;
+  refuseIdleAllowList(settings);
   if (settings.delete) {
-    if (!asking) refuseUnstated(backends, "--delete");
+    if (!asking) {
+      refuseUnstated(configured, "--delete");
+      refuseUnstatedDiscovery(settings, "--delete");
+    }
     refuseUndatedSnapshot(settings, "--delete");
   }
   const clusters = await openSources(settings, env);
-  const opened = await Promise.all(backends.map((backend) => openWithAudit(backend, settings)));
+  const parts = composeSweepParts(settings, surroundings);
+  const signal = AbortSignal.any([parts.deadline, parts.stop]);
+  const { settings: backends, opened, discovery } = await openBackends(configured, clusters, settings, env, signal);
   const progress = openProgressLine(stderr, settings.quiet, () => Date.now());
   try {
     const report = await sweep(composeSweepSettings(settings, backends), {
-      ...composeSweepParts(settings, surroundings),
+      ...parts,
       backends: opened,
       clusters,
+      ...(discovery === undefined ? {} : { discovery }),
       onProgress: progress.show,
       ...(asking
         ? {

@@ -1,5 +1,6 @@
 import { formatIdentity, type BackendIdentity } from "./core/backend-identity.ts";
-import type { ClusterObservation } from "./core/cluster.ts";
+import { findBlockedStacks } from "./core/blocked-stacks.ts";
+import type { ClusterObservation, StackListOfCluster } from "./core/cluster.ts";
 import type { Judgement } from "./core/judgement.ts";
 import { parseLockKey } from "./core/key.ts";
 import type { ObservedLock } from "./core/lock.ts";
@@ -12,6 +13,7 @@ import {
   type FailOn,
   type OverrideUsed,
   type ReportedLock,
+  type ReportedStack,
   type SweepReport,
 } from "./core/report.ts";
 import { escapeUntrusted, formatCount, joinSome } from "./core/text.ts";
@@ -32,6 +34,8 @@ export interface SweptBackend {
   readonly name: string;
   readonly identity?: BackendIdentity;
   readonly error?: JanitorError;
+  /** True for one that a Stack named. */
+  readonly discovered?: boolean;
   readonly locks: readonly SweptLock[];
 }
 
@@ -44,6 +48,10 @@ export interface SweepFacts {
   readonly overrides: readonly OverrideUsed[];
   readonly backends: readonly SweptBackend[];
   readonly clusters: readonly ClusterObservation[];
+  /** What was seen of Stacks before the backends were opened (`--discover`). */
+  readonly stackLists?: readonly StackListOfCluster[];
+  /** True when only some of the locks were looked at. */
+  readonly selective: boolean;
   readonly refusals: readonly string[];
   readonly warnings: readonly string[];
   /** How many locks were not selected. */
@@ -59,13 +67,8 @@ export function composeReport(facts: SweepFacts): SweepReport {
     .flatMap(({ identity, locks: swept }) => (identity === undefined ? [] : swept.map((lock) => reportLock(identity, lock, facts.finishedAt))))
     .toSorted((a, b) => compare(formatIdentity(a.backend), formatIdentity(b.backend)) || compare(a.key, b.key));
   const failed = facts.backends.some(({ error }) => error !== undefined && error.code !== "interrupted");
-  const clusters = facts.clusters.map((cluster) => ({
-    name: cluster.name,
-    ...(cluster.uid === undefined ? {} : { uid: cluster.uid }),
-    pods: cluster.pods.total,
-    complete: cluster.pods.kind === "complete",
-    ...(cluster.pods.kind === "incomplete" ? { error: cluster.pods.problem } : {}),
-  }));
+  const clusters = reportClusters(facts);
+  const stacks = reportStacks(facts, locks);
   return {
     version: 1,
     runId: facts.runId,
@@ -73,14 +76,16 @@ export function composeReport(facts: SweepFacts): SweepReport {
     startedAt: formatTimestamp(facts.startedAt),
     finishedAt: formatTimestamp(facts.finishedAt),
     overrides: [...facts.overrides],
-    backends: facts.backends.map(({ name, identity, error, locks: swept }) => ({
+    backends: facts.backends.map(({ name, identity, error, discovered = false, locks: swept }) => ({
       ...(identity === undefined ? {} : { identity }),
       name,
+      ...(discovered ? { discovered } : {}),
       locks: swept.length,
       ...(error === undefined ? {} : { error: { code: error.code, message: describeWithHint(error) } }),
     })),
     clusters,
     locks,
+    ...(stacks === undefined ? {} : { stacks }),
     refusals: [...facts.refusals],
     warnings: [...facts.warnings, ...warnOfHolders(locks, facts.warnHeldAfter), ...warnOfLeftOut(facts.leftOut)],
     summary: summarize(locks),
@@ -90,6 +95,43 @@ export function composeReport(facts: SweepFacts): SweepReport {
       facts.failOn,
     ),
   };
+}
+
+/** The clusters that were asked; one whose Stacks were wanted and could not be listed has an error (promise P5). */
+function reportClusters({ clusters, stackLists = [] }: SweepFacts): SweepReport["clusters"] {
+  const failures = new Map(
+    stackLists.flatMap(({ cluster, list }) => (list.kind === "unlisted" ? [[cluster, [`its Stacks are not known: ${list.problem}`]] as const] : [])),
+  );
+  const observed = clusters.map(({ name, uid, pods }) => {
+    const problems = [...(pods.kind === "incomplete" ? [pods.problem] : []), ...(failures.get(name) ?? [])];
+    return {
+      name,
+      ...(uid === undefined ? {} : { uid }),
+      pods: pods.total,
+      complete: pods.kind === "complete",
+      ...(problems.length === 0 ? {} : { error: problems.join("; ") }),
+    };
+  });
+  const unobserved = Array.from(failures).filter(([cluster]) => !clusters.some(({ name }) => name === cluster));
+  return [...observed, ...unobserved.map(([name, problems]) => ({ name, pods: 0, complete: false, error: problems.join("; ") }))];
+}
+
+/** The blocked Stacks, by the latest list of each cluster; undefined when no cluster was asked. */
+function reportStacks({ backends, clusters, stackLists = [], selective }: SweepFacts, locks: readonly ReportedLock[]): ReportedStack[] | undefined {
+  if (clusters.length === 0 && stackLists.length === 0) return undefined;
+  const lists = new Map(
+    [...stackLists, ...clusters.map(({ name, stacks: list }) => ({ cluster: name, list }))].flatMap(({ cluster, list }) =>
+      list.kind === "listed" ? [[cluster, list.stacks] as const] : [],
+    ),
+  );
+  const there = locks.filter(({ action }) => action !== "deleted" && action !== "deleted-unconfirmed" && action !== "vanished");
+  return findBlockedStacks(
+    Array.from(lists, ([cluster, stacks]) => ({ cluster, stacks })),
+    backends.flatMap(({ identity, error }) =>
+      identity === undefined ? [] : [{ identity, listed: error === undefined, locks: there.filter(({ backend }) => backend === identity) }],
+    ),
+    selective,
+  );
 }
 
 /** Nothing in Kubernetes tells whether the process of a held lock still runs, so an old one is a person's to look at. */

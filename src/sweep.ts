@@ -11,6 +11,7 @@ import { refuseTooMany, type PlannedRemoval } from "./core/plan.ts";
 import type { FailOn, OverrideUsed, SweepReport } from "./core/report.ts";
 import type { EpochNanoseconds, Nanoseconds } from "./core/time.ts";
 import { isSelected, type LockSelection } from "./core/wanted-lock.ts";
+import type { Discovery } from "./discover-backends.ts";
 import { describeError, JanitorError } from "./errors.ts";
 import { judgeLocks, type LocksOfBackend } from "./judge-locks.ts";
 import type { ClusterSource } from "./kubernetes/cluster-source.ts";
@@ -21,9 +22,9 @@ import { composeReport, type SweptBackend, type SweptLock } from "./sweep-report
 
 /** A backend that was opened, or why it could not be. */
 export type OpenedBackend =
-  | { readonly kind: "open"; readonly backend: Backend; readonly audit: AuditLog }
-  /** `name`: its URL without anything secret. */
-  | { readonly kind: "failed"; readonly name: string; readonly error: JanitorError };
+  | { readonly kind: "open"; readonly backend: Backend; readonly audit: AuditLog; readonly discovered?: boolean }
+  /** `name`: its URL without anything secret. `discovered`: a Stack named it. */
+  | { readonly kind: "failed"; readonly name: string; readonly error: JanitorError; readonly discovered?: boolean };
 
 /** What a sweep is told to do. */
 export interface SweepSettings {
@@ -46,6 +47,8 @@ export interface SweepSettings {
 export interface SweepParts {
   readonly backends: readonly OpenedBackend[];
   readonly clusters: readonly ClusterSource[];
+  /** What the Stacks of the clusters gave (`--discover`), its backends being among the others. */
+  readonly discovery?: Discovery;
   readonly now: () => EpochNanoseconds;
   readonly sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>;
   readonly runId: string;
@@ -99,6 +102,8 @@ class Sweep {
     this.#signal = AbortSignal.any([parts.deadline, parts.stop]);
     this.#startedAt = parts.now();
     this.#overrides = settings.overrides;
+    this.#warnings.push(...(parts.discovery?.notes ?? []));
+    this.#refusals.push(...(parts.discovery?.refusals ?? []));
   }
 
   async run(): Promise<SweepReport> {
@@ -303,9 +308,11 @@ class Sweep {
   }
 
   #report(work: readonly Work[]): SweepReport {
-    const { runId, now, deadline, stop } = this.#parts;
+    const { runId, now, deadline, stop, discovery } = this.#parts;
+    const { projects, stacks, locks: wanted } = this.#settings.selection;
     const backends = work.map(({ opened, error, locks }): SweptBackend => ({
       name: nameOfBackend(opened),
+      discovered: opened.discovered === true,
       ...(opened.kind === "open" ? { identity: opened.backend.identity } : {}),
       ...(error === undefined ? {} : { error }),
       locks,
@@ -318,6 +325,8 @@ class Sweep {
       overrides: this.#overrides,
       backends,
       clusters: this.#clusters,
+      ...(discovery === undefined ? {} : { stackLists: discovery.stackLists }),
+      selective: projects.length + stacks.length + wanted.length > 0,
       refusals: this.#refusals,
       warnings: this.#warnings,
       leftOut: this.#leftOut,

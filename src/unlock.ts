@@ -112,6 +112,7 @@ export async function forceUnlock(
       overrides,
       backends: [{ name: formatIdentity(identity), identity, locks: [swept] }],
       clusters,
+      selective: true,
       refusals,
       warnings: [],
       leftOut: 0,

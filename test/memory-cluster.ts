@@ -1,4 +1,4 @@
-import type { ClusterObservation, Node, Pod, StackResource } from "../src/core/cluster.ts";
+import type { ClusterObservation, Node, Pod, StackList, StackResource } from "../src/core/cluster.ts";
 import { mayHaveHostname } from "../src/core/hostname.ts";
 import type { ClusterSource } from "../src/kubernetes/cluster-source.ts";
 
@@ -9,6 +9,8 @@ export class MemoryCluster implements ClusterSource {
   pods: Pod[] = [];
   nodes: Node[] = [];
   stacks: StackResource[] = [];
+  /** Why the Stacks cannot be listed, if so. */
+  stacksProblem: string | undefined;
   /** Why the list of pods is cut short, if it is. */
   problem: string | undefined;
   readonly calls: string[] = [];
@@ -30,13 +32,18 @@ export class MemoryCluster implements ClusterSource {
       source: { kind: "live" },
       pods: this.problem === undefined ? { kind: "complete", ...list } : { kind: "incomplete", problem: this.problem, ...list },
       nodes: { kind: "listed", nodes: this.nodes },
-      stacks: { kind: "listed", stacks: this.stacks },
+      stacks: this.#stackList(),
     };
   }
 
   async findNamesakes(hostname: string): Promise<readonly Pod[]> {
     await this.#note(`namesakes ${hostname}`);
     return this.pods.filter(({ name }) => name === hostname);
+  }
+
+  async listStacks(): Promise<StackList> {
+    await this.#note("stacks");
+    return this.#stackList();
   }
 
   whoAmI(): Promise<string | undefined> {
@@ -49,6 +56,10 @@ export class MemoryCluster implements ClusterSource {
 
   close(): Promise<void> {
     return Promise.resolve();
+  }
+
+  #stackList(): StackList {
+    return this.stacksProblem === undefined ? { kind: "listed", stacks: this.stacks } : { kind: "unlisted", problem: this.stacksProblem };
   }
 
   async #note(call: string): Promise<void> {

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 /** One thing that was tried. `unknown`: it cannot be told without doing it, or nothing depends on it. */
 const checkItem = z.object({
-  area: z.enum(["backend", "cluster", "proof", "owners"]),
+  area: z.enum(["backend", "cluster", "proof", "owners", "discovery"]),
   /** The backend or cluster. */
   subject: z.string(),
   name: z.string(),

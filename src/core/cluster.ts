@@ -92,6 +92,10 @@ export interface StackResource {
   readonly stacks: readonly string[];
   /** `spec.backend`. */
   readonly backend?: string;
+  /** `status.lastUpdate.state` of a Stack: `failed`, `succeeded`. */
+  readonly lastUpdateState?: string;
+  /** The beginning of `status.lastUpdate.message` of a Stack: what Pulumi said, or whoever may write the status. */
+  readonly lastUpdateMessage?: string;
 }
 
 /** A list that is whole, or the reason why it proves nothing. What was found is there in both cases. */
@@ -104,6 +108,12 @@ export type PodList = {
 export type NodeList = { readonly kind: "listed"; readonly nodes: readonly Node[] } | { readonly kind: "unlisted"; readonly problem: string };
 
 export type StackList = { readonly kind: "listed"; readonly stacks: readonly StackResource[] } | { readonly kind: "unlisted"; readonly problem: string };
+
+/** What was seen of the Stacks of one cluster. */
+export interface StackListOfCluster {
+  readonly cluster: string;
+  readonly list: StackList;
+}
 
 /** Where an observation comes from, and so what its age proves. */
 export type ObservationSource =

@@ -85,6 +85,27 @@ export const reportedLock = z.object({
 });
 export type ReportedLock = z.infer<typeof reportedLock>;
 
+/** A Stack whose latest update failed on a lock. */
+const reportedStack = z.object({
+  cluster: z.string(),
+  namespace: z.string(),
+  name: z.string(),
+  /** `spec.stack`. */
+  stack: z.string(),
+  blockedBy: z.array(
+    z.object({
+      key: z.string(),
+      /** Absent when the lock's backend is not of this run. */
+      backend: backendIdentity.exactOptional(),
+      /** Absent when the lock was not judged; then `message` says why. */
+      verdict: verdictName.exactOptional(),
+      reason: z.string().exactOptional(),
+      message: z.string().exactOptional(),
+    }),
+  ),
+});
+export type ReportedStack = z.infer<typeof reportedStack>;
+
 const summary = z.object({
   locks: z.int(),
   held: z.int(),
@@ -107,9 +128,20 @@ export const sweepReport = z.object({
   startedAt: z.iso.datetime(),
   finishedAt: z.iso.datetime(),
   overrides: z.array(overrideUsed),
-  backends: z.array(z.object({ identity: backendIdentity.exactOptional(), name: z.string(), locks: z.int(), error: problem.optional() })),
+  backends: z.array(
+    z.object({
+      identity: backendIdentity.exactOptional(),
+      name: z.string(),
+      /** True for one that a Stack named (`--discover`). */
+      discovered: z.boolean().exactOptional(),
+      locks: z.int(),
+      error: problem.optional(),
+    }),
+  ),
   clusters: z.array(z.object({ uid: z.string().exactOptional(), name: z.string(), pods: z.int(), complete: z.boolean(), error: z.string().optional() })),
   locks: z.array(reportedLock),
+  /** The Stacks that are blocked; absent when no cluster was asked for its Stacks. */
+  stacks: z.array(reportedStack).exactOptional(),
   /** Why no removal was begun, or not all: a safety valve, a declined question, a signal. */
   refusals: z.array(z.string()),
   warnings: z.array(z.string()),

@@ -1,4 +1,4 @@
-import type { ClusterObservation, Pod } from "../core/cluster.ts";
+import type { ClusterObservation, Pod, StackList } from "../core/cluster.ts";
 
 /** A reason to look. */
 export type ClusterSign =
@@ -21,6 +21,8 @@ export interface ClusterSource {
   observe(hostnames: ReadonlySet<string>, signal: AbortSignal): Promise<ClusterObservation>;
   /** A cheap look at the pods that are called like the hostname. It may only ever conclude that a lock is held; empty when there are none or they could not be seen. */
   findNamesakes(hostname: string, signal: AbortSignal): Promise<readonly Pod[]>;
+  /** All Stacks and Workspaces, for the backends that they name. */
+  listStacks(signal: AbortSignal): Promise<StackList>;
   /** As whom requests are sent, for `check`; undefined where it cannot be told. */
   whoAmI(signal: AbortSignal): Promise<string | undefined>;
   /** The hostnames of all pods that may be seen, for `check`. */

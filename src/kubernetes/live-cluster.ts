@@ -147,6 +147,7 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
       // What could not be seen here is asked for again, in the whole list, which then tells what is missing.
       return await listEach({ fieldSelector: `metadata.name=${hostname}` }, readPod, signal);
     },
+    listStacks,
     whoAmI: async (signal) => {
       const answer = await client.post(
         "/apis/authentication.k8s.io/v1/selfsubjectreviews",

@@ -150,21 +150,30 @@ export function readNode(value: unknown): Node {
   });
 }
 
+/** Characters of a Stack's message that are kept: Pulumi's error with some dozens of locks. */
+const LONGEST_MESSAGE = 16 * 1_024;
+
+// A status proves nothing, so one of another shape must not make the Stack itself unreadable.
+const stackStatus = optional(z.object({ lastUpdate: optional(z.object({ state: optional(z.string()), message: optional(z.string()) })) })).catch(undefined);
+
 const stackObject = z.object({
   kind: optional(z.string()),
   metadata: z.object({ name: z.string(), namespace: z.string().default("") }),
   spec: z.object({ stack: optional(z.string()), backend: optional(z.string()), stacks: list(z.object({ name: z.string() })) }).prefault({}),
+  status: stackStatus,
 });
 
 /** Reads a Stack or a Workspace from the API's JSON. Throws a ZodError when it is none. */
 export function readStack(value: unknown): StackResource {
-  const { kind, metadata: meta, spec } = stackObject.parse(value);
+  const { kind, metadata: meta, spec, status } = stackObject.parse(value);
   return pickDefined({
     kind: kind === "Workspace" ? ("Workspace" as const) : ("Stack" as const),
     namespace: meta.namespace,
     name: meta.name,
     stacks: [...(spec.stack === undefined ? [] : [spec.stack]), ...spec.stacks.map(({ name }) => name)],
     backend: spec.backend === "" ? undefined : spec.backend,
+    lastUpdateState: status?.lastUpdate?.state,
+    lastUpdateMessage: status?.lastUpdate?.message?.slice(0, LONGEST_MESSAGE),
   });
 }
 

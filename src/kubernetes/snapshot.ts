@@ -3,7 +3,7 @@ import { basename } from "node:path";
 
 import { z } from "zod";
 
-import type { ClusterObservation, Node, Pod, StackResource } from "../core/cluster.ts";
+import type { ClusterObservation, Node, Pod, StackList, StackResource } from "../core/cluster.ts";
 import { podHostname } from "../core/hostname.ts";
 import { formatTimestamp, parseTimestamp, SECOND, type EpochNanoseconds } from "../core/time.ts";
 import { describeError, JanitorError } from "../errors.ts";
@@ -35,6 +35,11 @@ export async function openSnapshot({ path, takenAt }: { readonly path: string; r
   const read = readItems(path, itemsOf);
   const source = { kind: "snapshot", takenAt: takenAt ?? findLatestTime(content), stated: takenAt !== undefined } as const;
   const name = basename(path);
+  // kubectl leaves out a kind of which there is none, so a missing Stack may be one that was not asked for.
+  const stacks: StackList =
+    read.stacks.length > 0
+      ? { kind: "listed", stacks: read.stacks }
+      : { kind: "unlisted", problem: `the file holds no Stacks; write it with '${KUBECTL}', or use --require-stack=no` };
   return {
     name,
     kind: "snapshot",
@@ -49,13 +54,10 @@ export async function openSnapshot({ path, takenAt }: { readonly path: string; r
         },
         nodes:
           read.nodes.length > 0 ? { kind: "listed", nodes: read.nodes } : { kind: "unlisted", problem: `the file holds no nodes; write it with '${KUBECTL}'` },
-        // kubectl leaves out a kind of which there is none, so a missing Stack may be one that was not asked for.
-        stacks:
-          read.stacks.length > 0
-            ? { kind: "listed", stacks: read.stacks }
-            : { kind: "unlisted", problem: `the file holds no Stacks; write it with '${KUBECTL}', or use --require-stack=no` },
+        stacks,
       }),
     findNamesakes: () => Promise.resolve([]),
+    listStacks: () => Promise.resolve(stacks),
     whoAmI: () => Promise.resolve(undefined),
     listHostnames: () => Promise.resolve(read.pods.flatMap((pod) => podHostname(pod) ?? [])),
     close: () => Promise.resolve(),

@@ -3,8 +3,9 @@ import stringWidth from "string-width";
 
 import { formatIdentity } from "../core/backend-identity.ts";
 import type { ReportedLock, SweepReport } from "../core/report.ts";
-import { escapeUntrusted, formatCount } from "../core/text.ts";
+import { escapeUntrusted, formatCount, joinSome } from "../core/text.ts";
 import { formatSeconds } from "../core/time.ts";
+import { renderBlockedStacks } from "./blocked-stacks-table.ts";
 import { renderLayout } from "./layout.ts";
 
 /** The looks that a table uses; each leaves the text alone where there is no colour. */
@@ -45,6 +46,7 @@ export function renderTable(report: SweepReport, options: TableOptions): string 
   const { paint } = options;
   const parts = [renderHead(report, options)];
   if (report.locks.length > 0) parts.push(options.width < NARROW ? renderBlocks(report.locks, options) : renderColumns(report.locks, options));
+  if (report.stacks !== undefined && report.stacks.length > 0) parts.push(renderBlockedStacks(report.stacks, options));
   for (const { error } of report.backends) if (error !== undefined) parts.push(paint("red", `error: ${escapeUntrusted(error.message)} [${error.code}]`));
   for (const { name, error } of report.clusters)
     if (error !== undefined) parts.push(paint("red", `error: cluster ${escapeUntrusted(name)}: ${escapeUntrusted(error)}`));
@@ -55,11 +57,15 @@ export function renderTable(report: SweepReport, options: TableOptions): string 
 }
 
 function renderHead(report: SweepReport, { paint }: TableOptions): string {
-  const names = report.backends.map(({ name }) => name);
+  const [own, discovered] = [
+    report.backends.filter((backend) => backend.discovered !== true),
+    report.backends.filter((backend) => backend.discovered === true),
+  ];
+  const names = [...own.map(({ name }) => name), ...(discovered.length === 0 ? [] : [`${joinSome(discovered.map(({ name }) => name))} (discovered)`])];
   const clusters = report.clusters.map(({ name, pods }) => `${escapeUntrusted(name)} (${pods} pods)`);
   const against = clusters.length === 0 ? "" : paint("dim", ` against ${clusters.join(", ")}`);
   const title = report.dryRun ? "Dry run" : isPlan(report) ? "Plan" : "Sweep";
-  const head = `${paint("bold", title)} of ${names.join(", ")}${against}`;
+  const head = `${paint("bold", title)} of ${names.length === 0 ? "no backend" : names.join(", ")}${against}`;
   const overrides = report.overrides.map(({ option, value }) => (value === "" ? option : `${option} ${escapeUntrusted(value)}`));
   return overrides.length === 0 ? head : `${head}\n${paint("dim", `on your word: ${overrides.join(", ")}`)}`;
 }
