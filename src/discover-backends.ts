@@ -43,7 +43,7 @@ export async function discoverBackends(clusters: readonly ClusterSource[], rules
       const stack = quoteUntrusted(`${namespace}/${name}`);
       const decision = judgeStackUrl(backend, rules);
       if (decision.kind === "admitted") add(admitted, decision.url, stack);
-      else if (decision.kind === "refused") add(refused, `${describeStackUrl(backend)} is not swept: ${decision.problem}`, stack);
+      else if (decision.kind === "refused") add(refused, `${describeStackUrl(backend)} ${decision.problem}`, stack);
     }
   }
   const backends = Array.from(admitted, ([url, stacks]) => ({ url, stacks })).toSorted((a, b) => (a.url < b.url ? -1 : 1));
@@ -72,8 +72,12 @@ async function listStacks(cluster: ClusterSource, signal: AbortSignal): Promise<
   }
 }
 
+/** Keys: what is shown of the URL, a space, what is wrong with it. */
 function describeRefused(refused: ReadonlyMap<string, readonly string[]>): readonly string[] {
-  const sentences = Array.from(refused, ([what, stacks]) => `the backend of ${describeStacks(stacks)}, ${what}`).toSorted();
+  const sentences = Array.from(refused, ([key, stacks]) => {
+    const space = key.indexOf(" ");
+    return `the backend ${key.slice(0, space)} of ${describeStacks(stacks)} is not swept: ${key.slice(space + 1)}`;
+  }).toSorted();
   const more = sentences.length - MOST_NOTES;
   return more > 0
     ? [...sentences.slice(0, MOST_NOTES), `${formatCount(more, "other backend")} of Stacks ${more === 1 ? "is" : "are"} not swept either`]

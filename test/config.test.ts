@@ -41,6 +41,8 @@ describe("flags, variables and file", () => {
       FAIL_ON: "stale",
       OWNER: "iac-runner-*",
       NAMESPACE: "iac",
+      DISCOVER: "true",
+      DISCOVER_ALLOW: "s3://acme-*",
     };
     const value = values[name.replace("PULUMI_LOCK_JANITOR_", "")] ?? "9m";
     expect(readSettings({}, { [name]: value }, undefined)).not.toEqual(readSettings({}, {}, undefined));
@@ -71,6 +73,8 @@ describe("what is refused, and how", () => {
     [{ maxDeletions: "0" }, '--max-deletions "0"'],
     [{ owners: ["*"] }, '--owner "*": it matches the 12 hexadecimal digits of a Docker container'],
     [{ owners: ["ok-pod-*", "runner-*"] }, '--owner "runner-*": it matches'],
+    [{ discoverAllow: ["s3://*"] }, '--discover-allow "s3://*": it admits nearly every bucket'],
+    [{ discoverAllow: ["s3://acme-*", "file:///srv"] }, '--discover-allow "file:///srv": a folder is never taken from a Stack'],
     [{ requireStack: "maybe" }, '--require-stack "maybe"'],
     [{ outputs: ["xml"] }, '--output "xml": an output is table or json'],
     [{ failOn: ["everything"] }, '--fail-on "everything"'],

@@ -83,24 +83,23 @@ export function judgeStackUrl(url: string, { allow, configured, environment }: D
   if (scheme === "postgres" || scheme === "postgresql") return refuse("a database is never taken from a Stack");
   if (scheme === "http" || scheme === "https") return refuse("a Pulumi service keeps its locks itself");
   if (!isDiscoverable(scheme)) return refuse("its scheme is not known");
-  const folders = path.replace(/\/$/, "").split("/");
-  const isPlain = BUCKET_NAMES[scheme].test(bucket) && (folders.join("") === "" ? folders.length === 1 : folders.every((folder) => SEGMENT.test(folder)));
-  if (!isPlain)
+  const folders = path === "" ? [] : path.replace(/\/$/, "").split("/");
+  if (!BUCKET_NAMES[scheme].test(bucket) || !folders.every((folder) => SEGMENT.test(folder)))
     return refuse(
       "it is not written plainly: bucket and folders of letters, digits and a few signs, nothing encoded, no user, no folder that begins with a dot",
     );
-  const plain = `${scheme}://${[bucket, ...folders.filter((folder) => folder !== "")].join("/")}`;
+  const plain = `${scheme}://${[bucket, ...folders].join("/")}`;
   if (!allow.some((glob) => admits(glob, plain))) return refuse("no --discover-allow admits it");
   const problem = queries.length === 0 ? undefined : judgeParameters(scheme, queries.join("?"), environment);
   return problem === undefined ? { kind: "admitted", url: plain } : refuse(problem);
 }
 
-/** A Stack's URL for a person: its place where that is written plainly, else no more than its scheme; never a user, a password or a parameter. */
+/** A Stack's URL for a person: its place where that is written plainly, else no more than its scheme; never a user, a password or a parameter. Holds no space. */
 export function describeStackUrl(url: string): string {
   const [place = ""] = url.slice(0, LONGEST_URL).split("?");
-  if (/^[a-z0-9+.-]{1,20}:\/\/[A-Za-z0-9._~+=:/-]{0,160}$/.test(place)) return place;
+  if (/^[a-z0-9+.-]{1,20}:\/\/[A-Za-z0-9._~+=/-]{0,160}$/.test(place)) return place;
   const [scheme] = /^[a-z0-9+.-]{1,20}:\/\//.exec(place) ?? [];
-  return scheme === undefined ? "that is no URL" : `${scheme}…`;
+  return scheme === undefined ? "…" : `${scheme}…`;
 }
 
 function isDiscoverable(scheme: string): scheme is Scheme {

@@ -59,8 +59,20 @@ export class Workspace {
     });
   }
 
-  addStack(name: string, stack: string): void {
-    this.addItem({ apiVersion: "pulumi.com/v1", kind: "Stack", metadata: { namespace: "iac", name }, spec: { stack } });
+  /** `message`: what its latest update failed with. */
+  addStack(name: string, stack: string, { backend, message }: { readonly backend?: string; readonly message?: string } = {}): void {
+    this.addItem({
+      apiVersion: "pulumi.com/v1",
+      kind: "Stack",
+      metadata: { namespace: "iac", name },
+      spec: { stack, backend },
+      ...(message === undefined ? {} : { status: { lastUpdate: { state: "failed", message } } }),
+    });
+  }
+
+  /** Settings for `--config`, as `config.yaml` of the folder. */
+  addConfig(settings: object): void {
+    writeFileSync(join(this.folder, "config.yaml"), JSON.stringify(settings));
   }
 
   addItem(item: object): void {

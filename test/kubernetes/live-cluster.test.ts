@@ -136,7 +136,9 @@ describe("a whole list", () => {
     server.objects.set("/apis/auto.pulumi.com/v1alpha1/workspaces", [
       { kind: "Workspace", metadata: { name: "ws", namespace: "iac" }, spec: { stacks: [{ name: "dev" }] } },
     ]);
-    expect((await observe("app-workspace-0")).stacks).toEqual({
+    const { stacks } = await observe("app-workspace-0");
+    expect(await cluster.listStacks(never), "asked for alone").toEqual(stacks);
+    expect(stacks).toEqual({
       kind: "listed",
       stacks: [
         { kind: "Stack", namespace: "iac", name: "app", stacks: ["organization/shop/dev"], backend: "s3://b" },

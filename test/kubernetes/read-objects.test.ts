@@ -276,6 +276,18 @@ describe("a Stack or Workspace from the API's JSON", () => {
     ["one without a stack of its own: it is in Pulumi.yaml", { kind: "Stack", spec: { projectRepo: "x" } }, { kind: "Stack", stacks: [] }],
     ["an empty backend is none", { kind: "Stack", spec: { stack: "dev", backend: "" } }, { kind: "Stack", stacks: ["dev"] }],
     ["without a spec", { kind: "Stack" }, { kind: "Stack", stacks: [] }],
+    [
+      "whose latest update failed",
+      { kind: "Stack", status: { lastUpdate: { state: "failed", message: "locked", generation: 1 } } },
+      { kind: "Stack", stacks: [], lastUpdateState: "failed", lastUpdateMessage: "locked" },
+    ],
+    [
+      "with a long message, of which the beginning is kept",
+      { kind: "Stack", status: { lastUpdate: { state: "failed", message: "a".repeat(1_000_000) } } },
+      { kind: "Stack", stacks: [], lastUpdateState: "failed", lastUpdateMessage: "a".repeat(16 * 1_024) },
+    ],
+    ["with a status of another shape", { kind: "Stack", status: { lastUpdate: { state: 7 } } }, { kind: "Stack", stacks: [] }],
+    ["with no status yet", { kind: "Stack", status: null }, { kind: "Stack", stacks: [] }],
   ])("%s", (_, value, expected) => {
     expect(readStack({ metadata: { name: "app", namespace: "iac", creationTimestamp: "whenever" }, ...value })).toEqual({
       namespace: "iac",

@@ -42,6 +42,7 @@ describe("a file of kubectl's", () => {
     const { nodes, stacks } = await observe({ kind: "List", items: [pod] });
     expect(nodes).toMatchObject({ kind: "unlisted", problem: expect.stringContaining("kubectl get pods,stacks.pulumi.com,nodes -A -o json") });
     expect(stacks.kind).toBe("unlisted");
+    expect(await (await openSnapshot({ path })).listStacks(new AbortController().signal)).toEqual(stacks);
   });
 
   it("may be a PodList, whose items have no kind", async () => {

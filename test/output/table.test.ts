@@ -104,4 +104,53 @@ describe("the table", () => {
     expect(text).not.toMatch(/[\u001b\u202e\u0007]/);
     expect(text).toContain("\\u{1b}");
   });
+
+  const block = { key: ".pulumi/locks/organization/shop/prod/1.json", backend: aLock().backend, verdict: "stale", reason: "pod-not-found" } as const;
+  const blocked = { cluster: "prod", namespace: "iac", name: "shop", stack: "organization/shop/prod", blockedBy: [block] };
+
+  it("shows the Stacks that are blocked, with the lock that blocks them", () => {
+    const unknown = { ...blocked, name: "dns", blockedBy: [{ key: block.key, message: "its backend is not one that this sweep could look into" }] };
+    expect(renderTable(aReport([], { stacks: [unknown, blocked] }), plain)).toMatchInlineSnapshot(`
+      "Dry run of azblob://state (account acme) against prod (12 pods)
+
+      Blocked Stacks
+        "iac/dns" ("organization/shop/prod")
+          by ".pulumi/locks/organization/shop/prod/1.json" (not known, its backend is not one that this sweep could look into)
+        "iac/shop" ("organization/shop/prod")
+          by ".pulumi/locks/organization/shop/prod/1.json" in azblob://state (account acme) (stale: pod-not-found)
+
+      no locks. Nothing to remove.
+      "
+    `);
+  });
+
+  it("shows no such heading where none is blocked", () => {
+    expect(renderTable(aReport([], { stacks: [] }), plain)).not.toContain("Blocked");
+  });
+
+  it("P7: shows of thousands of blocked Stacks some, and nothing of them acts on the terminal", () => {
+    const hostile = "a\u001b[2J\u202ebidi\u0007\nnew";
+    const stacks = Array.from({ length: 2_000 }, () => ({
+      ...{ cluster: hostile, namespace: hostile, name: hostile, stack: hostile },
+      blockedBy: Array.from({ length: 30 }, () => ({ key: hostile.repeat(1_000), message: "its backend is not one that this sweep could look into" })),
+    }));
+    const text = renderTable(aReport([], { stacks }), plain);
+    // oxlint-disable-next-line eslint/no-control-regex -- that is what must not be there.
+    expect(text).not.toMatch(/[\u001b\u202e\u0007]/);
+    expect(text.split("\n").length).toBeLessThan(300);
+    expect(text).toContain("and 1950 more Stacks (--output json has all)");
+  });
+
+  it.each([60, 100, 200])("fits blocked Stacks into %i columns", (width) => {
+    const long = { ...blocked, name: "a-name-".repeat(20), blockedBy: [{ ...block, key: `.pulumi/locks/${"long-".repeat(40)}.json` }] };
+    const lines = renderTable(aReport([], { stacks: [long, blocked] }), { ...plain, width })
+      .split("\n")
+      .slice(2);
+    expect(Math.max(...lines.map((line) => stringWidth(line)))).toBeLessThanOrEqual(width);
+  });
+
+  it("names discovered backends apart", () => {
+    const backends = [{ name: "azblob://state", locks: 0 }, ...["a", "b", "c", "d", "e"].map((name) => ({ name: `s3://${name}`, discovered: true, locks: 0 }))];
+    expect(renderTable(aReport([], { backends, clusters: [] }), plain)).toContain("Dry run of azblob://state, s3://a, s3://b, s3://c and 2 more (discovered)");
+  });
 });

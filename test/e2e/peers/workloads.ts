@@ -28,8 +28,15 @@ export class Workloads {
     });
   }
 
-  async addStack(name: string, stack: string): Promise<void> {
-    await this.#plane.create("/apis/pulumi.com/v1/namespaces/iac/stacks", { apiVersion: "pulumi.com/v1", kind: "Stack", metadata: { name }, spec: { stack } });
+  /** `message`: what its latest update failed with, as the operator writes it. */
+  async addStack(name: string, stack: string, { backend, message }: { readonly backend?: string; readonly message?: string } = {}): Promise<void> {
+    await this.#plane.create("/apis/pulumi.com/v1/namespaces/iac/stacks", {
+      apiVersion: "pulumi.com/v1",
+      kind: "Stack",
+      metadata: { name },
+      spec: { stack, ...(backend === undefined ? {} : { backend }) },
+      ...(message === undefined ? {} : { status: { lastUpdate: { state: "failed", message } } }),
+    });
   }
 
   /** The StatefulSet of an operator v2 workspace; gives its pod's name once the pod runs. */
