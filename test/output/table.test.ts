@@ -131,7 +131,10 @@ describe("the table", () => {
   it("P7: shows of thousands of blocked Stacks some, and nothing of them acts on the terminal", () => {
     const hostile = "a\u001b[2J\u202ebidi\u0007\nnew";
     const stacks = Array.from({ length: 2_000 }, () => ({
-      ...{ cluster: hostile, namespace: hostile, name: hostile, stack: hostile },
+      ...blocked,
+      namespace: hostile,
+      name: hostile,
+      stack: hostile,
       blockedBy: Array.from({ length: 30 }, () => ({ key: hostile.repeat(1_000), message: "its backend is not one that this sweep could look into" })),
     }));
     const text = renderTable(aReport([], { stacks }), plain);
