@@ -3,6 +3,7 @@ import cliui from "cliui";
 import { formatIdentity } from "../core/backend-identity.ts";
 import type { ReportedStack } from "../core/report.ts";
 import { formatCount, quoteUntrusted } from "../core/text.ts";
+import { renderLayout } from "./layout.ts";
 import type { TableOptions } from "./table.ts";
 
 /** More are in the JSON only: whoever may create Stacks could fill any screen. */
@@ -25,11 +26,7 @@ export function renderBlockedStacks(stacks: readonly ReportedStack[], { width, p
     if (blockedBy.length > MOST_LOCKS) line(paint("dim", `and ${formatCount(blockedBy.length - MOST_LOCKS, "more lock")}`), 4);
   }
   if (stacks.length > MOST_STACKS) line(`and ${formatCount(stacks.length - MOST_STACKS, "more Stack")} (--output json has all)`, 2);
-  return ui
-    .toString()
-    .split("\n")
-    .map((text) => text.trimEnd())
-    .join("\n");
+  return renderLayout(ui);
 }
 
 function describeBlock({ key, backend, verdict, reason, message }: ReportedStack["blockedBy"][number]): string {
