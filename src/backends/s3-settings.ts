@@ -72,7 +72,7 @@ export function readS3Settings(url: string, env: Readonly<Record<string, string 
   const encryption = ENCRYPTIONS.find((name) => name.toLowerCase() === query.get("ssetype")?.toLowerCase());
   if (query.has("ssetype") && encryption === undefined) throw invalidUrl(`the parameter ssetype is none of ${ENCRYPTIONS.join(", ")}`);
   const disableSsl = flag("disableSSL");
-  const endpoint = composeEndpoint(text("endpoint"), disableSsl);
+  const endpoint = findEndpoint(query, env, disableSsl);
   const requestChecksums = readChecksums(
     "request_checksum_calculation",
     text("request_checksum_calculation") ?? env["AWS_REQUEST_CHECKSUM_CALCULATION"] ?? (endpoint === undefined ? undefined : "when_required"),
@@ -106,11 +106,22 @@ export function readS3Settings(url: string, env: Readonly<Record<string, string 
   };
 }
 
-function composeEndpoint(endpoint: string | undefined, disableSsl: boolean): string | undefined {
-  if (endpoint === undefined || endpoint === "") return undefined;
+/** The URL's endpoint, else the environment's, which AWS's SDKs know (https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html). */
+function findEndpoint(query: URLSearchParams, env: Readonly<Record<string, string | undefined>>, disableSsl: boolean): string | undefined {
+  const given = query.get("endpoint");
+  if (given !== null) return composeEndpoint(given, "the parameter endpoint", disableSsl);
+  if (env["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"]?.toLowerCase() === "true") return undefined;
+  for (const name of ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]) {
+    const endpoint = composeEndpoint(env[name] ?? "", `the variable ${name}`, disableSsl);
+    if (endpoint !== undefined) return endpoint;
+  }
+  return undefined;
+}
+
+function composeEndpoint(endpoint: string, source: string, disableSsl: boolean): string | undefined {
+  if (endpoint === "") return undefined;
   const whole = endpoint.includes("://") ? endpoint : `${disableSsl ? "http" : "https"}://${endpoint}`;
-  if (!/^https?:\/\/[^/\s@]+(\/.*)?$/.test(whole) || !URL.canParse(whole))
-    throw invalidUrl("the parameter endpoint is no address", "Write host:port or https://host:port.");
+  if (!/^https?:\/\/[^/\s@]+(\/.*)?$/.test(whole) || !URL.canParse(whole)) throw invalidUrl(`${source} is no address`, "Write host:port or https://host:port.");
   return whole;
 }
 

@@ -60,9 +60,15 @@ class S3Backend implements Backend {
   readonly #parts: S3Parts;
   /**
    * AWS enforces If-Match on DELETE (https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-deletes.html). Many other servers ignore conditions, and delete
-   * or overwrite whatever is there (minio/minio#21677), so there an object is compared right before.
+   * or overwrite whatever is there (minio/minio#21677), so there an object is compared right before. What counts is the host that requests really go to: an
+   * endpoint may also come from a shared profile, which only the SDK reads.
    */
-  readonly #enforcesConditions: boolean;
+  get #enforcesConditions(): boolean {
+    return this.#parts.enforcesConditions ?? /(^|\.)amazonaws\.com(\.cn)?$/.test(this.#host ?? "");
+  }
+
+  /** Of the latest request. */
+  #host: string | undefined;
   #clockOffset: Nanoseconds | undefined;
 
   constructor(settings: S3Settings, parts: S3Parts) {
@@ -74,9 +80,7 @@ class S3Backend implements Backend {
     this.#prefix = escapeKeyFor("s3", prefix);
     this.#settings = settings;
     this.#parts = parts;
-    this.#enforcesConditions =
-      parts.enforcesConditions ?? (endpoint === undefined || /^https?:\/\/([^/]+\.)?amazonaws\.com(\.cn)?(:\d+)?(\/|$)/.test(endpoint));
-    for (const client of [parts.reading, parts.deleting]) this.#watchClock(client);
+    for (const client of [parts.reading, parts.deleting]) this.#watchRequests(client);
   }
 
   readonly records = composeRecords({
@@ -274,15 +278,17 @@ class S3Backend implements Backend {
     }
   }
 
-  #watchClock(client: S3Client): void {
+  #watchRequests(client: S3Client): void {
     client.middlewareStack.add(
-      (next) => async (request) => {
-        const result = await next(request);
+      (next) => async (sent) => {
+        const { request }: { readonly request: unknown } = sent;
+        if (typeof request === "object" && request !== null && "hostname" in request && typeof request.hostname === "string") this.#host = request.hostname;
+        const result = await next(sent);
         const response: unknown = result.response;
         if (typeof response === "object" && response !== null && "headers" in response) this.#readClock(response.headers);
         return result;
       },
-      { step: "deserialize", priority: "low", name: "readClock" },
+      { step: "deserialize", priority: "low", name: "watchRequests" },
     );
   }
 
@@ -338,7 +344,8 @@ async function chooseCredentials(
     accessKeyId !== undefined && secretAccessKey !== undefined
       ? { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) }
       : undefined;
-  if (role === undefined) return keys === undefined ? (profile === undefined ? {} : { profile }) : { credentials: keys };
+  // A profile says more than who: its region and its endpoint count beside the environment's keys.
+  if (role === undefined) return { ...(profile === undefined ? {} : { profile }), ...(keys === undefined ? {} : { credentials: keys }) };
   const { fromTemporaryCredentials, fromNodeProviderChain } = await import("@aws-sdk/credential-providers");
   const master = keys ?? fromNodeProviderChain(profile === undefined ? {} : { profile });
   return {

@@ -1,9 +1,14 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
 import { startFauxqs } from "fauxqs";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
 import type { Backend } from "../../src/backends/backend.ts";
 import { wrapAwsError } from "../../src/backends/s3-errors.ts";
 import { readS3Settings } from "../../src/backends/s3-settings.ts";
+import { openS3 } from "../../src/backends/s3.ts";
 import { aLock, describeBackendContract, type StoreFixture } from "./contract.ts";
 import { FaultProxy, type Fault } from "./fault-proxy.ts";
 import { contractS3, createS3Store, type S3Server } from "./s3-fixture.ts";
@@ -31,6 +36,13 @@ describe("s3:// URLs as people really write them (C33)", () => {
     ["s3://iac?endpoint=store.lab.example:9000&disableSSL=true&s3ForcePathStyle=true", {}, { endpoint: "http://store.lab.example:9000", https: false }],
     ["s3://iac?endpoint=https://s3.lab.example&disableSSL=true", {}, { endpoint: "https://s3.lab.example", https: true }],
     ["s3://iac?use_path_style=true", {}, { pathStyle: true, https: true }],
+    [
+      "s3://iac",
+      { AWS_ENDPOINT_URL_S3: "http://s3.lab.example", AWS_ENDPOINT_URL: "http://aws.lab.example" },
+      { endpoint: "http://s3.lab.example", https: false },
+    ],
+    ["s3://iac", { AWS_ENDPOINT_URL: "https://aws.lab.example" }, { endpoint: "https://aws.lab.example" }],
+    ["s3://iac?endpoint=x.example", { AWS_ENDPOINT_URL_S3: "http://s3.lab.example" }, { endpoint: "https://x.example" }],
     ["s3://iac?disable_https=true", {}, { https: false }],
     ["s3://iac?hostname_immutable=true&endpoint=x.example", {}, { pathStyle: true }],
     ["s3://iac?dualstack=true&fips=1&accelerate=t&anonymous=false", {}, { dualstack: true, fips: true, accelerate: true, anonymous: false }],
@@ -115,6 +127,38 @@ describe("what a server of S3 may answer to a conditional delete", () => {
       const sent = proxy.requests.find(({ method }) => method === "DELETE");
       expect(sent?.headers["if-match"]).toBe(`"${version}"`);
       expect(sent?.path).not.toContain("versionId");
+    });
+  });
+
+  it("an endpoint of the environment or of a shared profile is no AWS: compared right before", async () => {
+    await withStore(async ({ store, proxy }) => {
+      const folder = mkdtempSync(join(tmpdir(), "aws-config-"));
+      const endpoint = `http://127.0.0.1:${proxy.port}`;
+      writeFileSync(join(folder, "config"), `[profile lab]\nregion = us-east-1\nendpoint_url = ${endpoint}\n`);
+      const keys = { AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: "a-secret-key" };
+      await versionOf(await store.open());
+      const bucket = proxy.requests[0]?.path.split("/")[1] ?? "";
+      for (const env of [
+        { ...keys, AWS_REGION: "us-east-1", AWS_ENDPOINT_URL_S3: endpoint },
+        { ...keys, AWS_PROFILE: "lab" },
+      ]) {
+        const [what] = Object.keys(env).slice(-1);
+        await store.put(KEY, aLock("app-workspace-0"));
+        // The SDK itself reads these two of the process.
+        vi.stubEnv("AWS_CONFIG_FILE", join(folder, "config"));
+        if ("AWS_PROFILE" in env) vi.stubEnv("AWS_PROFILE", env.AWS_PROFILE);
+        const backend = await openS3({
+          url: `s3://${bucket}/team/state?s3ForcePathStyle=true`,
+          env,
+          requestTimeout: 2_000,
+          now: () => Date.now(),
+        });
+        expect(await backend.deleteLock(KEY, "another-version"), what).toEqual({ kind: "changed" });
+        expect(await backend.deleteLock(KEY, await versionOf(backend)), what).toEqual({ kind: "deleted", conditionEnforced: false });
+        await backend.close();
+      }
+      vi.unstubAllEnvs();
+      rmSync(folder, { recursive: true });
     });
   });
 
