@@ -119,6 +119,16 @@ export class Workloads {
     await this.finish(`${name}-workspace-0`).catch(() => undefined);
   }
 
+  /** Removes an operator v1 with its pod. */
+  async removeOperator(name: string): Promise<void> {
+    await this.#plane.remove(`/apis/apps/v1/namespaces/iac/deployments/${name}`);
+    await waitFor(`the end of ${name}`, async () => {
+      const pods = await this.#podNames(name);
+      for (const pod of pods) await this.finish(pod).catch(() => undefined);
+      return pods.length === 0 ? true : undefined;
+    });
+  }
+
   async uidOf(pod: string): Promise<string | undefined> {
     const found = await this.#plane.get(`${PODS}/${pod}`);
     return found === undefined ? undefined : JSON.stringify(found).match(/"uid":"([^"]+)"/)?.[1];
