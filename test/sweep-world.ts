@@ -80,7 +80,7 @@ export class SweepWorld {
   }
 }
 
-const EVERY_LOCK: LockSelection = { projects: [], stacks: [], locks: [] };
+export const EVERY_LOCK: LockSelection = { projects: [], stacks: [], locks: [] };
 
 export const RULES: RuleSettings = {
   owners: [...BUILTIN_OWNERS, RUNNERS],
