@@ -12,8 +12,8 @@ export interface SeenRequest {
 /** What the proxy does to a request instead of, or after, passing it on. */
 export type Fault =
   | { readonly kind: "answer"; readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body?: string }
-  /** Closes the connection without an answer; `after`: once the server has done what was asked. */
-  | { readonly kind: "cut"; readonly after: boolean }
+  /** Closes the connection without an answer; `after`: once the server has done what was asked. `meanwhile` runs right before. */
+  | { readonly kind: "cut"; readonly after: boolean; readonly meanwhile?: () => void }
   /** Never answers. */
   | { readonly kind: "hang" }
   | { readonly kind: "rewrite"; readonly body: (text: string) => string };
@@ -73,11 +73,15 @@ export class FaultProxy {
         incoming.resume();
         return;
       case "cut":
-        if (!fault.after) {
-          incoming.socket.destroy();
+        if (fault.after) {
+          this.#forward(incoming, () => {
+            fault.meanwhile?.();
+            incoming.socket.destroy();
+          });
           return;
         }
-        this.#forward(incoming, () => incoming.socket.destroy());
+        fault.meanwhile?.();
+        incoming.socket.destroy();
         return;
       case "rewrite":
         this.#forward(incoming, (status, headers, body) => {

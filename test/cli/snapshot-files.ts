@@ -82,10 +82,15 @@ export class Workspace {
 
   /** The words of a sweep over this folder. */
   sweepWords(...more: readonly string[]): readonly string[] {
+    return this.sweepWordsOn(this.backend, ...more);
+  }
+
+  /** The words of a sweep over another store. */
+  sweepWordsOn(url: string, ...more: readonly string[]): readonly string[] {
     return [
       "sweep",
       "--backend",
-      this.backend,
+      url,
       "--pods-from",
       this.snapshot,
       "--pods-taken-at",

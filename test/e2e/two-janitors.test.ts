@@ -3,9 +3,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import type { Backend } from "../../src/backends/backend.ts";
-import { openBackend } from "../../src/backends/open.ts";
-import type { RemovalHistory } from "../../src/core/record.ts";
 import { sweepReport, type SweepReport } from "../../src/core/report.ts";
 import { fromMilliseconds } from "../../src/core/time.ts";
 import { openAuditLog } from "../../src/output/open-audit-log.ts";
@@ -14,33 +11,15 @@ import { runCommand } from "../cli/command.ts";
 import { Workspace } from "../cli/snapshot-files.ts";
 import { MemoryCluster } from "../memory-cluster.ts";
 import { EVERY_LOCK, RULES } from "../sweep-world.ts";
+import { inspectStore, openStore, putStaleLocks, SNAPSHOT_AFTER, SWEEP_FRESH_LOCKS } from "./fresh-locks.ts";
 import { CONDITIONAL_STORES, type Access, type RunningStore } from "./peers/stores.ts";
 
-const never = new AbortController().signal;
 const ROUNDS = 100;
 const LOCKS_PER_ROUND = 10;
-const LOCKED_AT = new Date(Date.now() - 3_600_000).toISOString();
-
-async function open({ url, env }: Access): Promise<Backend> {
-  return await openBackend({ url, env, requestTimeout: 10_000, now: () => Date.now() });
-}
-
-async function putLocks(access: Access, count: number): Promise<readonly string[]> {
-  const backend = await open(access);
-  const keys = Array.from({ length: count }, (_, number) => `.pulumi/locks/organization/shop/stack-${number % 7}/lock-${number}.json`);
-  await Promise.all(
-    keys.map((key, number) => {
-      const body = JSON.stringify({ pid: number + 1, username: "pulumi", hostname: `iac-runner-${number % 40}`, timestamp: LOCKED_AT });
-      return backend.createLock(key, Buffer.from(body));
-    }),
-  );
-  await backend.close();
-  return keys;
-}
 
 /** One janitor with connections of its own. */
 async function sweepOnce(access: Access, runId: string, delay: number): Promise<SweepReport> {
-  const backend = await open(access);
+  const backend = await openStore(access);
   try {
     await sleep(delay);
     return await sweep(
@@ -62,24 +41,14 @@ async function sweepOnce(access: Access, runId: string, delay: number): Promise<
         sleep: () => Promise.resolve(),
         runId,
         janitor: { version: "0.0.0-test", hostname: runId },
-        deadline: never,
-        stop: never,
+        deadline: new AbortController().signal,
+        stop: new AbortController().signal,
         onProgress: () => undefined,
       },
     );
   } finally {
     await backend.close();
   }
-}
-
-/** What is left, and what the records say of each lock. */
-async function inspect(access: Access): Promise<{ readonly left: readonly string[]; readonly removals: ReadonlyMap<string, readonly RemovalHistory[]> }> {
-  const backend = await open(access);
-  const left: string[] = [];
-  for await (const page of backend.listLocks(never)) left.push(...page.map(({ key }) => key));
-  const histories = await openAuditLog("backend", backend).readAll(never);
-  await backend.close();
-  return { left, removals: Map.groupBy(histories, ({ intent }) => intent.key) };
 }
 
 interface Tally {
@@ -91,8 +60,9 @@ interface Tally {
 
 /** Checks one round: nothing is left, and each lock has one removal among its records, all of which have an end. */
 async function expectOnce(access: Access, keys: readonly string[], onceTold: boolean): Promise<Tally> {
-  const { left, removals } = await inspect(access);
-  expect(left).toEqual([]);
+  const { left, histories } = await inspectStore(access);
+  expect(left.size).toBe(0);
+  const removals = Map.groupBy(histories, ({ intent }) => intent.key);
   const actions = keys.map((key) => (removals.get(key) ?? []).map(({ outcome }) => outcome?.action ?? "open").toSorted());
   const deleted = actions.map((each) => each.filter((action) => action === "deleted").length);
   const twice = deleted.filter((count) => count > 1).length;
@@ -117,7 +87,7 @@ describe.each(CONDITIONAL_STORES)("two janitors on %s", (scheme, start) => {
     const tallies: Tally[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
       const access = await store.open(`round-${round}`);
-      const keys = await putLocks(access, LOCKS_PER_ROUND);
+      const keys = await putStaleLocks(access, LOCKS_PER_ROUND);
       // The second begins up to 20 ms after the first: from side by side to one behind the other.
       const reports = await Promise.all([sweepOnce(access, "first", 0), sweepOnce(access, "second", (round % 11) * 2)]);
       expect(reports.map(({ exitCode }) => exitCode)).toEqual([0, 0]);
@@ -133,12 +103,10 @@ describe.each(CONDITIONAL_STORES)("two janitors on %s", (scheme, start) => {
 
   it("P6: as two processes, 200 locks at once", async () => {
     const access = await store.open("processes");
-    const keys = await putLocks(access, 200);
-    // A snapshot proves absence only for locks that the store had before it was taken.
-    await sleep(2_500);
+    const keys = await putStaleLocks(access, 200);
+    await sleep(SNAPSHOT_AFTER);
     const workspace = new Workspace();
-    const options = ["--delete", "--exclusive", "--min-age", "0s", "--clock-skew", "1s", "--max-deletions", "1000", "--output", "json"];
-    const words = workspace.sweepWords(...options).map((word) => (word === workspace.backend ? access.url : word));
+    const words = workspace.sweepWordsOn(access.url, ...SWEEP_FRESH_LOCKS, "--max-deletions", "1000", "--output", "json");
     const results = await Promise.all([runCommand(words, { env: access.env }), runCommand(words, { env: access.env })]);
     for (const { exitCode, stdout, stderr } of results) expect(exitCode, `${stderr}${stdout}`).toBe(0);
     const removed = results.map(({ stdout }) => sweepReport.parse(JSON.parse(stdout)).summary.removed);
