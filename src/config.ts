@@ -91,6 +91,9 @@ const backendEntry = z.union([
   }),
 ]);
 
+/** The margins of the rules, unless a person says otherwise. */
+const DEFAULT_MARGINS = { minAge: "1m", settle: "30s", clockSkew: "5s" } as const;
+
 /** The one schema of flags, variables and configuration file; its input side is published as JSON Schema. */
 export const settingsSchema = z.strictObject({
   backends: z.array(backendEntry).default([]),
@@ -102,9 +105,9 @@ export const settingsSchema = z.strictObject({
   owners: z.array(owner).default([]),
   builtinOwners: z.boolean().default(true),
   requireStack: z.enum(["yes", "no"]).optional(),
-  minAge: duration.prefault("1m"),
-  settle: duration.prefault("30s"),
-  clockSkew: duration.prefault("5s"),
+  minAge: duration.prefault(DEFAULT_MARGINS.minAge),
+  settle: duration.prefault(DEFAULT_MARGINS.settle),
+  clockSkew: duration.prefault(DEFAULT_MARGINS.clockSkew),
   confirmDelay: duration.prefault("3s"),
   maxDeletions: z.int().positive().default(50),
   unreachableNodes: z.array(z.string().regex(/^ignore(:.+)?$/s, 'it is "ignore", or "ignore:" and a node\'s name')).default([]),
@@ -130,6 +133,17 @@ export const settingsSchema = z.strictObject({
 });
 
 export type Settings = z.infer<typeof settingsSchema>;
+
+/** Which margins are smaller than they are meant to be: what then counts as proof is a person's word. */
+export function findLoweredMargins(settings: Settings): readonly { readonly option: string; readonly value: Nanoseconds }[] {
+  return (
+    [
+      ["--min-age", "minAge"],
+      ["--settle", "settle"],
+      ["--clock-skew", "clockSkew"],
+    ] as const
+  ).flatMap(([option, name]) => (settings[name] < duration.parse(DEFAULT_MARGINS[name]) ? [{ option, value: settings[name] }] : []));
+}
 
 /** A backend of the settings, with the environment that its credentials come from. */
 export interface BackendSettings {

@@ -40,7 +40,9 @@ export async function openBackend(options: BackendOptions): Promise<Backend> {
 
 /** A URL fit to be shown: without user, password and the values of its parameters. */
 export function redactUrl(url: string): string {
-  const [place = "", query] = url.split("?");
-  const hidden = place.replace(/\/\/[^/]*@/, "//****@");
+  // A password that was not encoded may hold "/" and "?".
+  const password = /^[^/]*\/\/[^/?:@]*:(?:[^?]*@|.*@)/.exec(url)?.[0] ?? "";
+  const [place = "", query] = url.slice(password.length).split("?");
+  const hidden = password === "" ? place.replace(/\/\/[^/]*@/, "//****@") : `${password.slice(0, password.indexOf("//"))}//****@${place}`;
   return quoteUntrusted(query === undefined ? hidden : `${hidden}?${query.replace(/=[^&]*/g, "=****")}`, 200);
 }

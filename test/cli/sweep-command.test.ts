@@ -83,6 +83,21 @@ describe("a removal", () => {
     expect(readdirSync(workspace.path(".pulumi/locks/organization/shop/prod"))).toEqual([]);
   });
 
+  it("P1: every word of a person that a verdict may rest on is in the report", async () => {
+    workspace.addLock("iac-runner-gone");
+    const words = ["--exclusive", "--require-stack=no", "--unreachable-nodes=ignore:node-9", "--min-age", "0s", "--settle", "30s", "--clock-skew", "1s"];
+    const { overrides } = await sweepToJson(...words);
+    expect(overrides.map(({ option, value }) => `${option} ${value}`.trim())).toEqual([
+      "--exclusive",
+      "--owner iac-runner-*",
+      "--require-stack no",
+      "--unreachable-nodes ignore:node-9",
+      "--min-age 0 s",
+      "--clock-skew 1 s",
+      expect.stringMatching(/^--pods-taken-at 20/),
+    ]);
+  });
+
   it("is put back by restore, once", async () => {
     const key = workspace.addLock("iac-runner-gone");
     const body = readFileSync(workspace.path(key), "utf8");
