@@ -67,16 +67,9 @@ const judgeEnded: Rule = (suspect) => {
 };
 
 const judgeRecreated: Rule = (suspect) => {
-  const { pod, owner, skew, storedAt } = suspect;
-  if (pod.createdAt <= owner.lockedAt + skew) return undefined;
-  if (pod.containers.some((container) => startsOf(container).some((start) => start < owner.lockedAt))) return undefined;
-  if (storedAt !== undefined && storedAt >= pod.createdAt - skew) {
-    return undetermined(
-      "clock-contradiction",
-      `the lock says ${owner.timestamp}, its store ${formatTimestamp(storedAt)}, and pod ${describePod(suspect)} was created at ${formatTimestamp(pod.createdAt)}: the times contradict each other`,
-    );
-  }
-  const doubt = doubtSettled(suspect) ?? doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false });
+  const { pod, owner } = suspect;
+  if (!isYoungerThanLock(suspect)) return undefined;
+  const doubt = doubtTimes(suspect) ?? doubtSettled(suspect) ?? doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false });
   if (doubt !== undefined) return doubt;
   const later = formatDuration(pod.createdAt - owner.lockedAt);
   return {
@@ -91,7 +84,7 @@ const judgeRestarted: Rule = (suspect) => {
   const { pod, skew, seenAt, storedAt } = suspect;
   const relevant = relevantContainers(pod, suspect.patterns);
   if (relevant.length === 0 || relevant.some((container) => !isProvablyLater(container, suspect))) return undefined;
-  const doubt = doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ?? doubtStatusAge(suspect);
+  const doubt = doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ?? doubtStatusAge(suspect) ?? doubtTimes(suspect);
   if (doubt !== undefined) return doubt;
   const starts = relevant.flatMap(({ state }) => (state.kind === "running" && state.startedAt !== undefined ? [state.startedAt] : []));
   if (starts.some((start) => start > seenAt + skew))
@@ -139,6 +132,11 @@ const judgeProcessGone: Rule = (suspect) => {
 /** True when the pod was there, beyond doubt, before the lock was written. */
 function existedAtLock({ pod, owner, skew }: Suspect): boolean {
   return pod.createdAt <= owner.lockedAt - skew;
+}
+
+/** True when the pod was created after the lock beyond doubt, and none of its containers says otherwise. */
+function isYoungerThanLock({ pod, owner, skew }: Suspect): boolean {
+  return pod.createdAt > owner.lockedAt + skew && !pod.containers.some((container) => startsOf(container).some((start) => start < owner.lockedAt));
 }
 
 /** The containers of a pod that may run pulumi: those the patterns name and every ephemeral one, or all where a pattern names none that is there. */
@@ -230,6 +228,16 @@ function doubtSettled(suspect: Suspect): Finding | undefined {
   return undetermined(
     "not-settled",
     `pod ${describePod(suspect)} was created less than ${formatDuration(suspect.settle)} ago: its forerunner may still be stopping`,
+  );
+}
+
+/** By the store the pod was there when the lock came, by the lock it was not: if the writer's clock was set back, its container may be this very one. */
+function doubtTimes(suspect: Suspect): Finding | undefined {
+  const { pod, owner, skew, storedAt } = suspect;
+  if (!isYoungerThanLock(suspect) || storedAt === undefined || storedAt < pod.createdAt - skew) return undefined;
+  return undetermined(
+    "clock-contradiction",
+    `the lock says ${owner.timestamp}, its store ${formatTimestamp(storedAt)}, and pod ${describePod(suspect)} was created at ${formatTimestamp(pod.createdAt)}: the times contradict each other`,
   );
 }
 

@@ -143,6 +143,12 @@ describe("A. is the pod that took the lock gone?", () => {
       { owners: ["billing-*"], clusters: [aCluster({ pods: [aPod({ ...billingPod, containers: [aContainer(running("2026-03-10T07:11:00Z"))] })] })] },
     ],
     [
+      "C04 trap: so it says, and the container has been running since the pod is there",
+      "undetermined: clock-contradiction",
+      { ...billingLock, storedAt: at("2026-03-10T08:00:00Z") },
+      { owners: ["billing-*"], clusters: [aCluster({ pods: [billingPod] })] },
+    ],
+    [
       "C06 evicted",
       "stale: pod-ended",
       evictedLock,
