@@ -77,8 +77,8 @@ function toRules(settings: Settings): RuleSettings {
 /** Every rule that a person overrides, for report and record (promise P1). */
 function listOverrides(settings: Settings, backends: readonly BackendSettings[]): OverrideUsed[] {
   return [
-    ...(backends.some(({ exclusive }) => exclusive)
-      ? [{ option: "--exclusive", value: backends.every(({ exclusive }) => exclusive) ? "" : "for some backends" }]
+    ...(settings.exclusive || backends.some(({ exclusive }) => exclusive)
+      ? [{ option: "--exclusive", value: settings.exclusive || backends.every(({ exclusive }) => exclusive) ? "" : "for some backends" }]
       : []),
     ...settings.owners.map(({ glob, container }) => ({ option: "--owner", value: container === undefined ? glob : `${glob}=${container}` })),
     ...(settings.requireStack === "no" ? [{ option: "--require-stack", value: "no" }] : []),

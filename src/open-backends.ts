@@ -15,6 +15,9 @@ export interface RunBackends {
   readonly discovery?: Discovery;
 }
 
+/** Opens one backend, or gives what was opened before. */
+export type OpenBackend = (backend: BackendSettings, settings: Settings) => Promise<OpenedBackend>;
+
 /** Opens the backends of the settings and, with `--discover`, those that the Stacks of the clusters add. Throws for a URL of the settings that can never work. */
 export async function openBackends(
   configured: readonly BackendSettings[],
@@ -22,8 +25,9 @@ export async function openBackends(
   settings: Settings,
   env: Readonly<Record<string, string | undefined>>,
   signal: AbortSignal,
+  open: OpenBackend = openWithAudit,
 ): Promise<RunBackends> {
-  const opened = await Promise.all(configured.map((backend) => openWithAudit(backend, settings)));
+  const opened = await Promise.all(configured.map((backend) => open(backend, settings)));
   if (!settings.discover) return { settings: configured, opened };
   const [storageAccount, region] = [env["AZURE_STORAGE_ACCOUNT"], env["AWS_REGION"] ?? env["AWS_DEFAULT_REGION"]];
   const discovery = await discoverBackends(
@@ -40,14 +44,14 @@ export async function openBackends(
   );
   // No entry of the configuration file speaks of them: neither its word nor its credentials.
   const added = discovery.backends.map(({ url }): BackendSettings => ({ url, exclusive: settings.exclusive, env }));
-  const openedToo = await Promise.all(added.map((backend) => openDiscovered(backend, settings)));
+  const openedToo = await Promise.all(added.map((backend) => openDiscovered(backend, settings, open)));
   return { settings: [...configured, ...added], opened: [...opened, ...openedToo], discovery };
 }
 
 /** Whatever is wrong with a URL that a tenant wrote must not end the run. */
-async function openDiscovered(backend: BackendSettings, settings: Settings): Promise<OpenedBackend> {
+async function openDiscovered(backend: BackendSettings, settings: Settings, open: OpenBackend): Promise<OpenedBackend> {
   try {
-    return { ...(await openWithAudit(backend, settings)), discovered: true };
+    return { ...(await open(backend, settings)), discovered: true };
   } catch (error) {
     if (!(error instanceof JanitorError)) throw error;
     return { kind: "failed", name: redactUrl(backend.url), error, discovered: true };

@@ -179,8 +179,6 @@ export const SWEEP_OPTIONS: readonly OptionSpec[] = [
 /** Of `sweep`, what makes no sense for one sweep after the other. */
 const NOT_OF_WATCH: ReadonlySet<string> = new Set([
   "yes",
-  "discover",
-  "discoverAllow",
   "projects",
   "stacks",
   "locks",

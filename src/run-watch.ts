@@ -4,11 +4,13 @@ import { composeSweepParts, composeSweepSettings, refuseUnstated } from "./compo
 import { resolveBackends, type BackendSettings, type Settings } from "./config.ts";
 import type { SweepReport } from "./core/report.ts";
 import { formatLine } from "./core/text.ts";
+import type { ClusterSource } from "./kubernetes/cluster-source.ts";
+import { openBackends, refuseIdleAllowList, refuseUnstatedDiscovery } from "./open-backends.ts";
 import { closeParts, openSources, openWithAudit, toMilliseconds } from "./open-parts.ts";
 import { openMetrics } from "./output/metrics.ts";
 import { serveStatus, type Probe, type StatusServer } from "./output/serve-status.ts";
 import type { Surroundings } from "./surroundings.ts";
-import type { OpenedBackend } from "./sweep.ts";
+import type { OpenedBackend, SweepParts } from "./sweep.ts";
 import { VERSION } from "./version.ts";
 import { watch } from "./watch.ts";
 
@@ -18,10 +20,14 @@ const LONGEST_SWEEP = 600_000;
 /** Runs `watch` until a signal ends it, and gives the exit code. Throws a `JanitorError` for wrong usage. */
 export async function runWatch(settings: Settings, surroundings: Surroundings): Promise<number> {
   const { env, stdout, log } = surroundings;
-  const backends = resolveBackends(settings, env);
-  if (settings.delete) refuseUnstated(backends, "--delete");
+  const backends = resolveBackends(settings, env, settings.discover && settings.discoverAllow.length > 0);
+  refuseIdleAllowList(settings);
+  if (settings.delete) {
+    refuseUnstated(backends, "--delete");
+    refuseUnstatedDiscovery(settings, "--delete");
+  }
   const clusters = await openSources(settings, env);
-  const store = new BackendKeeper(backends, settings);
+  const store = new BackendKeeper(backends, clusters, settings, env);
   const longest = settings.timeout === undefined ? LONGEST_SWEEP : toMilliseconds(settings.timeout);
   const interval = toMilliseconds(settings.interval);
   const pulse = new Pulse(3 * interval + longest);
@@ -36,7 +42,7 @@ export async function runWatch(settings: Settings, surroundings: Surroundings): 
       {
         ...composeSweepParts(settings, surroundings),
         clusters,
-        openBackends: () => store.open(),
+        openBackends: (signal) => store.open(signal),
         newRunId: randomUUID,
         newDeadline: () => AbortSignal.timeout(longest),
         onEvent: (event) => void stdout.write(formatLine(event)),
@@ -53,26 +59,44 @@ export async function runWatch(settings: Settings, surroundings: Surroundings): 
   }
 }
 
-/** Keeps backends open, and opens again what could not be opened before. */
+/** Keeps backends open, opens again what could not be opened before, and closes what no Stack names any more. */
 class BackendKeeper {
-  readonly #backends: readonly BackendSettings[];
+  readonly #configured: readonly BackendSettings[];
+  readonly #clusters: readonly ClusterSource[];
   readonly #settings: Settings;
-  opened: readonly OpenedBackend[] = [];
+  readonly #env: Surroundings["env"];
+  /** By their settings; by their URL, where a Stack named them. */
+  #known = new Map<BackendSettings | string, OpenedBackend>();
 
-  constructor(backends: readonly BackendSettings[], settings: Settings) {
-    this.#backends = backends;
+  constructor(configured: readonly BackendSettings[], clusters: readonly ClusterSource[], settings: Settings, env: Surroundings["env"]) {
+    this.#configured = configured;
+    this.#clusters = clusters;
     this.#settings = settings;
+    this.#env = env;
   }
 
-  async open(): Promise<readonly OpenedBackend[]> {
-    const before = this.opened;
-    this.opened = await Promise.all(
-      this.#backends.map(async (backend, index) => {
-        const known = before[index];
-        return known?.kind === "open" ? known : await openWithAudit(backend, this.#settings);
-      }),
-    );
-    return this.opened;
+  get opened(): readonly OpenedBackend[] {
+    return Array.from(this.#known.values());
+  }
+
+  async open(signal: AbortSignal): Promise<Pick<SweepParts, "backends" | "discovery">> {
+    const before = this.#known;
+    this.#known = new Map();
+    const { opened, discovery } = await openBackends(this.#configured, this.#clusters, this.#settings, this.#env, signal, async (backend, settings) => {
+      const key = this.#configured.includes(backend) ? backend : backend.url;
+      const known = before.get(key);
+      const one = known?.kind === "open" ? known : await openWithAudit(backend, settings);
+      this.#known.set(key, one);
+      return one;
+    });
+    // A list of Stacks that failed names no backend; what was open stays open for the next sweep.
+    const unsure = discovery?.stackLists.length === 0 || discovery?.stackLists.some(({ list }) => list.kind === "unlisted") === true;
+    for (const [key, item] of before) {
+      if (this.#known.has(key)) continue;
+      if (unsure) this.#known.set(key, item);
+      else if (item.kind === "open") await item.backend.close();
+    }
+    return { backends: opened, ...(discovery === undefined ? {} : { discovery }) };
   }
 }
 

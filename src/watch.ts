@@ -19,9 +19,9 @@ export interface WatchSettings {
 }
 
 /** What a watch works with. */
-export interface WatchParts extends Omit<SweepParts, "backends" | "runId" | "confirm" | "onProgress" | "deadline"> {
-  /** The backends, opened; one that could not be is tried again by the next call. */
-  readonly openBackends: () => Promise<readonly OpenedBackend[]>;
+export interface WatchParts extends Omit<SweepParts, "backends" | "discovery" | "runId" | "confirm" | "onProgress" | "deadline"> {
+  /** The backends, opened, and what discovery found; what could not be opened is tried again by the next call. */
+  readonly openBackends: (signal: AbortSignal) => Promise<Pick<SweepParts, "backends" | "discovery">>;
   readonly newRunId: () => string;
   /** Aborts one sweep when it takes too long. */
   readonly newDeadline: () => AbortSignal;
@@ -101,11 +101,13 @@ class Watch {
     this.#begunAt = begunAt;
     // A sign that comes while the sweep runs asks for another one.
     if (whole) this.#dueAt = begunAt + fromMilliseconds(this.#settings.interval);
-    this.#opened = await openBackends();
+    const deadline = newDeadline();
+    const opened = await openBackends(AbortSignal.any([deadline, parts.stop]));
+    this.#opened = opened.backends;
     this.#removals = this.#removals.filter(({ at }) => at > begunAt - VALVE_WINDOW);
     const report = await sweep(
       { ...this.#settings.sweep, selection, earlierRemovals: this.#removals },
-      { ...parts, now, backends: this.#opened, runId: newRunId(), deadline: newDeadline(), onProgress: () => undefined },
+      { ...parts, ...opened, now, runId: newRunId(), deadline, onProgress: () => undefined },
     );
     this.#remember(report, now());
     const { events, told } = compareReport(this.#told, report, whole);

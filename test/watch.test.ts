@@ -34,7 +34,7 @@ class WatchedWorld extends SweepWorld {
       },
       {
         clusters: [this.cluster],
-        openBackends: () => Promise.resolve([{ kind: "open", backend: this.backend, audit: this.audit }]),
+        openBackends: () => Promise.resolve({ backends: [{ kind: "open", backend: this.backend, audit: this.audit }] }),
         now: () => this.now,
         sleep: (milliseconds, signal) => this.#pass(BigInt(milliseconds) * 1_000_000n, signal),
         newRunId: () => `run-${this.sweeps.length + 1}`,

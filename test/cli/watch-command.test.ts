@@ -3,6 +3,7 @@ import { existsSync, rmSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 import { watchEvent, type WatchEvent } from "../../src/core/watch-event.ts";
+import { GcsStub } from "../backends/gcs-stub.ts";
 import { aNodeObject, aPodObject, StubApiServer } from "../kubernetes/stub-api-server.ts";
 import { runCommand, type CommandResult } from "./command.ts";
 import { Workspace } from "./snapshot-files.ts";
@@ -24,7 +25,11 @@ beforeEach(async () => {
 afterEach(async () => {
   await server.stop();
   workspace.remove();
+  env = {};
 });
+
+/** What the command finds in its environment. */
+let env: Readonly<Record<string, string>> = {};
 
 /** Watches until `done` is true, then sends SIGTERM. */
 async function watchUntil(done: () => boolean, ...words: readonly string[]): Promise<CommandResult & { readonly events: readonly WatchEvent[] }> {
@@ -34,7 +39,7 @@ async function watchUntil(done: () => boolean, ...words: readonly string[]): Pro
   }, 20);
   const result = await runCommand(
     ["watch", "--backend", workspace.backend, "--kubeconfig", server.writeKubeconfig(), "--owner", "iac-runner-*", "--confirm-delay", "0s", ...words],
-    { stop: { when: stop.signal, signal: "SIGTERM" } },
+    { env, stop: { when: stop.signal, signal: "SIGTERM" } },
   );
   clearInterval(timer);
   const lines = result.stdout.split("\n").filter((line) => line !== "");
@@ -90,6 +95,30 @@ describe("watch", () => {
     expect(exitCode).toBe(0);
     expect(describeEvents(events)).toEqual(["iac-runner-here held keep", "problem"]);
   });
+
+  it("with --discover sweeps the backend of a Stack that comes later", async () => {
+    const store = new GcsStub();
+    await store.start();
+    store.buckets.set("acme-state", new Map());
+    const body = { pid: 7, username: "pulumi", hostname: "iac-runner-gone", timestamp: workspace.ago(60) };
+    store.put("acme-state", ".pulumi/locks/organization/shop/prod/1.json", Buffer.from(JSON.stringify(body)));
+    env = { STORAGE_EMULATOR_HOST: `127.0.0.1:${store.port}`, GOOGLE_OAUTH_ACCESS_TOKEN: "a-token" };
+    const words = ["--discover", "--discover-allow", "gs://acme-*/**", "--interval", "100ms", "--min-age", "0s"];
+    const { events } = await watchUntil(
+      () => {
+        const lists = server.calls.filter(({ path, query }) => path === "/apis/pulumi.com/v1/stacks" && query.get("limit") === "500").length;
+        if (lists > 0)
+          server.objects.set("/apis/pulumi.com/v1/stacks", [
+            { metadata: { name: "shop", namespace: "iac" }, spec: { stack: "x", backend: "gs://acme-state" } },
+          ]);
+        return lists >= 4;
+      },
+      ...words,
+    );
+    await store.stop();
+    expect(describeEvents(events)).toEqual(["iac-runner-gone stale would-delete"]);
+  });
+
   it.each<readonly [what: string, words: readonly string[], says: string]>([
     ["--delete without --exclusive", ["--delete"], "--exclusive"],
     ["an interval without its unit", ["--interval", "5"], "unit"],

@@ -54,7 +54,7 @@ describe("odd owners", () => {
     ["C17 an empty user is fine", { ...DEAD, username: "" }, "stale: pod-not-found, deleted", 0],
     ["C17 localhost", { ...DEAD, hostname: "localhost" }, "foreign: no-pattern, keep", 0],
     ["C17 an empty host", { ...DEAD, hostname: "" }, "unreadable: empty-hostname, keep", 3],
-  ])("%s: %o gives %s", async (_title, body, expected, code) => {
+  ])("%s", async (_title, body, expected, code) => {
     const key = world.addLock(body);
     const { verdicts, exitCode } = await world.sweep(...RUNNERS, ...REMOVE);
     expect({ verdicts, exitCode, there: world.keys.includes(key) }).toEqual({ verdicts: [expected], exitCode: code, there: !expected.startsWith("stale") });
@@ -238,7 +238,7 @@ describe("S3", () => {
     expect({ verdicts, exitCode, left: await list() }).toEqual({ verdicts: ["stale: pod-not-found, changed"], exitCode: 0, left: [keyOf(DEAD.hostname)] });
   });
 
-  describe.each([["of three locks"]])("one %s is refused", () => {
+  describe("one of three locks is refused", () => {
     beforeEach(async () => {
       for (const hostname of ["iac-runner-a", "iac-runner-b", "iac-runner-c"]) await put(bodyOf(hostname));
     });
@@ -261,7 +261,7 @@ describe("S3", () => {
 
     it("C32 a dry run tries no delete, so it does not claim that one would go through", async () => {
       proxy.fault = ({ method }) => (method === "GET" ? undefined : denied);
-      const { exitCode, report } = await world.sweepStore(access(), ...RUNNERS, ...AT_ANY_AGE);
+      const { exitCode, report } = await world.sweepStore(access(), ...RUNNERS, ...AT_ANY_AGE, "--confirm-delay", "0s");
       expect({ exitCode, would: report.summary.wouldRemove, removed: report.summary.removed }).toEqual({ exitCode: 0, would: 3, removed: 0 });
       expect(proxy.requests.filter(({ method }) => method !== "GET")).toEqual([]);
       expect(await list()).toEqual([FIRST, SECOND, THIRD]);
@@ -313,11 +313,11 @@ describe("S3", () => {
   });
 
   it.each([
-    ["C33 an unknown parameter", "s3://iac?endpoint=https://s3.lab.example&insecure=true", 'no parameter "insecure"'],
+    ["C33 an unknown parameter", "s3://iac?endpoint=https://s3.lab.example&insecure=true", "has no parameter"],
     ["C33 a service's host", "s3://s3.eu-west-1.amazonaws.com/acme-iac", "is the host of a service"],
     ["C33 a lock's URL", "s3://acme-iac?region=eu-west-1&awssdk=v2/.pulumi/locks/organization/shop/prod/2b77.json", "URL of a lock"],
   ])("%s: %s is a clear error", async (_title, url, message) => {
     const { exitCode, stdout, stderr } = await world.run({ url, env: KEYS });
-    expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: "", stderr: expect.stringContaining(JSON.stringify(message).slice(1, -1)) });
+    expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: "", stderr: expect.stringContaining(message) });
   });
 });
