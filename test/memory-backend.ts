@@ -6,7 +6,8 @@ import type { EpochNanoseconds, Nanoseconds } from "../src/core/time.ts";
 interface Stored {
   readonly bytes: Uint8Array;
   readonly version: string;
-  readonly storedAt: EpochNanoseconds;
+  /** Absent where the store tells no times. */
+  readonly storedAt: EpochNanoseconds | undefined;
 }
 
 /** A backend in memory, with its own clock, that notes every call and can be told to do something before one. */
@@ -27,7 +28,7 @@ export class MemoryBackend implements Backend {
     this.identity = { scheme: "gs", bucket, prefix: "" };
   }
 
-  put(key: string, body: string | Uint8Array, storedAt: EpochNanoseconds): void {
+  put(key: string, body: string | Uint8Array, storedAt: EpochNanoseconds | undefined): void {
     this.objects.set(key, { bytes: typeof body === "string" ? new TextEncoder().encode(body) : body, version: `v${++this.#versions}`, storedAt });
   }
 
@@ -51,14 +52,15 @@ export class MemoryBackend implements Backend {
 
   async *listLocks(): AsyncGenerator<readonly LockEntry[]> {
     await this.#note("list");
-    yield Array.from(this.objects, ([key, { storedAt }]) => ({ key, storedAt }));
+    yield Array.from(this.objects, ([key, { storedAt }]) => ({ key, ...(storedAt === undefined ? {} : { storedAt }) }));
   }
 
   async readLock(key: string): Promise<LockRead> {
     await this.#note(`read ${key}`);
     const stored = this.objects.get(key);
     if (stored === undefined) return { kind: "gone" };
-    return { kind: "found", version: stored.version, storedAt: stored.storedAt, content: parseLockBody(stored.bytes) };
+    const { bytes, version, storedAt } = stored;
+    return { kind: "found", version, ...(storedAt === undefined ? {} : { storedAt }), content: parseLockBody(bytes) };
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {
