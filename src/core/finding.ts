@@ -270,7 +270,7 @@ function describeHolder(suspect: Suspect): Finding {
 function describeProcesses({ pod, cluster, owner, storedAt, seenAt, skew, probe }: Suspect): string {
   if (pod.processes !== undefined) return `; ${judgeProcesses(pod, pod.processes, owner, skew).message}`;
   if (probe === undefined || probe.enabled || cluster.source.kind !== "live" || !isDueForProbe(owner, storedAt, seenAt, probe)) return "";
-  return "; whether the process itself still runs is looked at with --probe-processes";
+  return "; enable --probe-processes to see whether its process still runs";
 }
 
 function describePod({ pod, cluster, nameCluster }: Suspect): string {
