@@ -9,6 +9,7 @@ import type { Pod, ProcessObservation } from "../../src/core/cluster.ts";
 import { PROBE_COMMAND } from "../../src/core/process-probe.ts";
 import type { ClusterSource } from "../../src/kubernetes/cluster-source.ts";
 import { readPod } from "../../src/kubernetes/read-objects.ts";
+import { aFailure, anAnswer, answerWith, channel, SUCCESS } from "./exec-answers.ts";
 import { StubApiServer, type SeenCall, type StubAnswer } from "./stub-api-server.ts";
 
 const never = new AbortController().signal;
@@ -67,33 +68,6 @@ function setPod(pod: object): void {
 async function probe(pod: Pod = readPod(aPodObject()), signal = never): Promise<ProcessObservation> {
   if (cluster.probe === undefined) throw new Error("the cluster cannot probe");
   return await cluster.probe(pod, signal);
-}
-
-function channel(number: number, text: string): Buffer {
-  return Buffer.concat([Buffer.from([number]), Buffer.from(text)]);
-}
-
-const SUCCESS = channel(3, JSON.stringify({ metadata: {}, status: "Success" }));
-
-function aFailure(reason: string, message: string, exitCode?: number): Buffer {
-  const causes = exitCode === undefined ? {} : { details: { causes: [{ reason: "ExitCode", message: String(exitCode) }] } };
-  return channel(3, JSON.stringify({ status: "Failure", reason, message, ...causes }));
-}
-
-/** What a shell with number 9 and process 1 answers. */
-function anAnswer(): string {
-  const stat = ["S", ...Array.from({ length: 49 }, () => 100)].join(" ");
-  const process = (pid: number): readonly string[] => [`process ${pid}`, "Name:\tsh", "State:\tS (sleeping)", `NSpid:\t${pid}`, `stat ${stat}`];
-  const lines = ["lock-janitor-probe-begin 9", "self 9", "btime 1772323200", "mount proc /proc proc rw 0 0", "pids 1 9", ...process(1), ...process(9)];
-  return [...lines, "lock-janitor-probe-end 9", ""].join("\n");
-}
-
-function answerWith(output: string, status: Buffer = SUCCESS): StubApiServer["exec"] {
-  return (_, socket) => {
-    for (let at = 0; at < output.length; at += 100) socket.send(channel(1, output.slice(at, at + 100)));
-    socket.send(status);
-    socket.close();
-  };
 }
 
 /** A container whose shell is this machine's. */
