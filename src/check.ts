@@ -14,19 +14,24 @@ export interface CheckParts {
   readonly backends: readonly { readonly name: string; readonly backend: Backend | JanitorError; readonly audit?: AuditLog }[];
   readonly clusters: readonly ClusterSource[];
   readonly owners: readonly OwnerPattern[];
+  /** With `--probe-processes`: whether commands may be run in the pods in question is asked, too. */
+  readonly probe?: boolean;
   /** With `--discover`: what the Stacks gave; its backends are among the others. */
   readonly discovery?: Discovery;
   readonly signal: AbortSignal;
 }
 
 /** Tries, without writing anything, what a sweep needs: rights in each backend and cluster, and so which proofs there can be. */
-export async function check({ backends, clusters, owners, discovery, signal }: CheckParts): Promise<CheckReport> {
+export async function check({ backends, clusters, owners, probe = false, discovery, signal }: CheckParts): Promise<CheckReport> {
   const items: CheckItem[] = discovery === undefined ? [] : [...describeDiscovery(discovery)];
   for (const { name, backend, audit } of backends) {
     if (backend instanceof JanitorError) items.push({ area: "backend", subject: name, name: "open", status: "denied", message: describeWithHint(backend) });
     else items.push(...(await checkBackend(backend, audit, signal)));
   }
-  for (const cluster of clusters) items.push(...(await checkCluster(cluster, owners, signal)));
+  for (const cluster of clusters) {
+    items.push(...(await checkCluster(cluster, owners, signal)));
+    if (probe) items.push(...(await checkProbe(cluster, owners, signal)));
+  }
   return { version: 1, items, exitCode: items.some(({ status }) => status === "denied") ? 1 : 0 };
 }
 
@@ -119,6 +124,35 @@ async function checkCluster(cluster: ClusterSource, owners: readonly OwnerPatter
         matching.length === 0 ? "no pod that lives now" : `${formatCount(matching.length, "pod")} that live now: ${joinSome(matching.map(escapeUntrusted))}`;
       return item("owners", pattern.glob, matching.length === 0 ? "unknown" : "ok", `matches ${found}`);
     }),
+  ];
+}
+
+/** Whether commands may be run in the pods that live now and match a pattern, namespace by namespace: a right is given for one. */
+async function checkProbe(cluster: ClusterSource, owners: readonly OwnerPattern[], signal: AbortSignal): Promise<readonly CheckItem[]> {
+  const subject = escapeUntrusted(cluster.name);
+  const name = "exec in pods";
+  const hostnames = (await cluster.listHostnames(signal)).filter((hostname) => matchOwners(hostname, owners).length > 0);
+  const { pods } = await cluster.observe(new Set(hostnames), signal);
+  const namespaces = Array.from(new Set(pods.pods.map(({ namespace }) => namespace))).toSorted();
+  const proof = (status: CheckItem["status"], message: string): CheckItem => ({ area: "proof", subject, name: "process-gone", status, message });
+  if (namespaces.length === 0) return [proof("unknown", "no pod that matches an owner pattern lives now, so there is no namespace to ask for")];
+  const items: CheckItem[] = [];
+  for (const namespace of namespaces) {
+    const missing = await cluster.findMissingExecVerbs?.(namespace, signal);
+    const where = `namespace ${quoteUntrusted(namespace)}`;
+    if (missing === undefined) items.push({ area: "cluster", subject, name, status: "unknown", message: `${where}: the API server does not tell` });
+    else if (missing.length === 0) items.push({ area: "cluster", subject, name, status: "ok", message: where });
+    else {
+      const message = `${where}: not allowed are the verbs ${missing.join(" and ")} on pods/exec`;
+      items.push({ area: "cluster", subject, name, status: "denied", message });
+    }
+  }
+  const worst = (["denied", "unknown"] as const).find((status) => items.some((each) => each.status === status));
+  return [
+    ...items,
+    worst === undefined
+      ? proof("ok", "available where the containers have a shell")
+      : proof(worst, "needs the right to run a command in every pod in question"),
   ];
 }
 

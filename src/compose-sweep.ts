@@ -67,6 +67,7 @@ function toRules(settings: Settings): RuleSettings {
     minAge: settings.minAge,
     clockSkew: settings.clockSkew,
     settle: settings.settle,
+    probe: { enabled: settings.probeProcesses, after: settings.probeAfter },
     ignoredNodes: {
       all: settings.unreachableNodes.includes("ignore"),
       names: settings.unreachableNodes.filter((value) => value.startsWith("ignore:")).map((value) => value.slice("ignore:".length)),

@@ -109,6 +109,8 @@ export const settingsSchema = z.strictObject({
   settle: duration.prefault(DEFAULT_MARGINS.settle),
   clockSkew: duration.prefault(DEFAULT_MARGINS.clockSkew),
   confirmDelay: duration.prefault("3s"),
+  probeProcesses: z.boolean().default(false),
+  probeAfter: duration.prefault("10m"),
   maxDeletions: z.int().positive().default(50),
   unreachableNodes: z.array(z.string().regex(/^ignore(:.+)?$/s, 'it is "ignore", or "ignore:" and a node\'s name')).default([]),
   kubeconfig: z.string().min(1).optional(),

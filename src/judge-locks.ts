@@ -5,8 +5,10 @@ import type { ClusterObservation } from "./core/cluster.ts";
 import { decide, decideHeld, type Circumstances, type RuleSettings } from "./core/decide.ts";
 import type { Judgement } from "./core/judgement.ts";
 import type { ObservedLock } from "./core/lock.ts";
+import { findProbeable } from "./core/probe-due.ts";
 import type { EpochNanoseconds } from "./core/time.ts";
 import type { ClusterSource } from "./kubernetes/cluster-source.ts";
+import { Prober } from "./probe-pods.ts";
 
 /** The locks of one backend, as read just before they are judged. */
 export interface LocksOfBackend {
@@ -33,7 +35,8 @@ const LOOKUPS_AT_ONCE = 8;
 
 /**
  * Judges locks after they were read. The rules that need no cluster come first, then a look by name, which may only find holders; only
- * for what is left the whole list of each cluster. Without any lock left no cluster is asked at all.
+ * for what is left the whole list of each cluster. Without any lock left no cluster is asked at all. Where the rules want it, the processes of pods that seem to hold a
+ * lock are looked at in between: what was not there after the lock was read does not come back.
  */
 export async function judgeLocks(backends: readonly LocksOfBackend[], { clusters, rules, now }: Jury, signal: AbortSignal): Promise<Judged> {
   const circumstances = ({ backend, restored }: LocksOfBackend, seen: Circumstances["clusters"]): Circumstances => {
@@ -61,14 +64,30 @@ export async function judgeLocks(backends: readonly LocksOfBackend[], { clusters
       backends.flatMap(({ locks }) => locks.flatMap((lock) => (known.has(lock) || lock.content.kind !== "readable" ? [] : [lock.content.owner.hostname]))),
     );
 
+  const prober = new Prober(clusters, signal);
+  const addProcesses = async (
+    seen: readonly ClusterObservation[],
+    decideOne: (lock: ObservedLock, circumstances: Circumstances) => Judgement | undefined,
+  ): Promise<readonly ClusterObservation[]> => {
+    if (rules.probe?.enabled !== true) return seen;
+    const candidates = backends.flatMap((backend) =>
+      backend.locks.flatMap((lock) => {
+        const judgement = known.has(lock) ? undefined : decideOne(lock, circumstances(backend, seen));
+        return judgement === undefined ? [] : findProbeable(lock, judgement, now(), rules.probe);
+      }),
+    );
+    return await prober.addProcesses(seen, candidates);
+  };
+
   // A file costs no request, so its nodes and Stacks may decide before the lock's age does.
   if (clusters.some(({ kind }) => kind === "live")) judge((lock, backend) => decide(lock, circumstances(backend, "not-asked")));
   if (hostnamesLeft().size > 0) {
-    const namesakes = await lookUp(clusters, hostnamesLeft(), signal);
+    const namesakes = await addProcesses(await lookUp(clusters, hostnamesLeft(), signal), decideHeld);
     judge((lock, backend) => decideHeld(lock, circumstances(backend, namesakes)));
   }
   const left = hostnamesLeft();
-  const observed = left.size === 0 ? [] : await Promise.all(clusters.map((cluster) => cluster.observe(left, signal)));
+  const listed = left.size === 0 ? [] : await Promise.all(clusters.map((cluster) => cluster.observe(left, signal)));
+  const observed = await addProcesses(listed, decide);
   judge((lock, backend) => decide(lock, circumstances(backend, observed)));
   return { judgements: known, clusters: observed };
 }

@@ -15,6 +15,9 @@ export async function openSources(settings: Settings, env: Readonly<Record<strin
     if (settings.kubeconfig !== undefined || settings.contexts.length > 0 || settings.namespaces.length > 0) {
       throw new JanitorError("usage", "--pods-from takes the place of a cluster, so --kubeconfig, --context and --namespace do not go with it");
     }
+    if (settings.probeProcesses) {
+      throw new JanitorError("usage", "--probe-processes does not go with --pods-from: no command can be run in a pod of a file");
+    }
     return [await openSnapshot({ path: settings.podsFrom, ...(settings.podsTakenAt === undefined ? {} : { takenAt: settings.podsTakenAt }) })];
   }
   return openClusters({

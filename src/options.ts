@@ -83,6 +83,14 @@ const OWNER_OPTIONS: readonly OptionSpec[] = [
   },
 ];
 
+const PROBE_OPTION: OptionSpec = {
+  key: "probeProcesses",
+  flags: "--probe-processes",
+  kind: "switch",
+  value: true,
+  description: "where a running container may hold a lock, run a command in each container of its pod that shows whether the very process is there",
+};
+
 /** How the rules are set, and what a person vouches for. */
 const RULE_OPTIONS: readonly OptionSpec[] = [
   ...OWNER_OPTIONS,
@@ -108,6 +116,13 @@ const RULE_OPTIONS: readonly OptionSpec[] = [
   },
   { key: "clockSkew", flags: "--clock-skew <duration>", kind: "text", description: "how far clocks may differ (default 5s)" },
   { key: "confirmDelay", flags: "--confirm-delay <duration>", kind: "text", description: "the pause before the second look (default 3s)" },
+  PROBE_OPTION,
+  {
+    key: "probeAfter",
+    flags: "--probe-after <duration>",
+    kind: "text",
+    description: "probe for locks that are at least this old (default 10m)",
+  },
   {
     key: "unreachableNodes",
     flags: "--unreachable-nodes <ignore|ignore:node>",
@@ -226,7 +241,14 @@ export const UNLOCK_OPTIONS: readonly OptionSpec[] = [
 ];
 
 /** The options of `check`. */
-export const CHECK_OPTIONS: readonly OptionSpec[] = [...BACKEND_OPTIONS, ...DISCOVER_OPTIONS, ...OWNER_OPTIONS, ...CLUSTER_OPTIONS, OUTPUT_OPTION];
+export const CHECK_OPTIONS: readonly OptionSpec[] = [
+  ...BACKEND_OPTIONS,
+  ...DISCOVER_OPTIONS,
+  ...OWNER_OPTIONS,
+  { ...PROBE_OPTION, description: "tell whether the pods that match an owner pattern may be probed, too" },
+  ...CLUSTER_OPTIONS,
+  OUTPUT_OPTION,
+];
 
 /** The options of `restore`. */
 export const RESTORE_OPTIONS: readonly OptionSpec[] = [...BACKEND_OPTIONS, YES_OPTION];

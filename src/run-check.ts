@@ -19,7 +19,14 @@ export async function runCheck(settings: Settings, surroundings: Surroundings): 
     const backends = opened.map((item) =>
       item.kind === "open" ? { name: nameOfBackend(item), backend: item.backend, audit: item.audit } : { name: nameOfBackend(item), backend: item.error },
     );
-    const report = await check({ backends, clusters, owners: resolveOwners(settings), signal: stop, ...(discovery === undefined ? {} : { discovery }) });
+    const report = await check({
+      backends,
+      clusters,
+      owners: resolveOwners(settings),
+      probe: settings.probeProcesses,
+      signal: stop,
+      ...(discovery === undefined ? {} : { discovery }),
+    });
     await writeOutputs(settings.outputs, surroundings, {
       json: report,
       table: (stream) => renderCheck(report, { width: widthOf(stream), paint: painterFor(stream) }),

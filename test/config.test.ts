@@ -42,6 +42,7 @@ describe("flags, variables and file", () => {
       OWNER: "iac-runner-*",
       NAMESPACE: "iac",
       DISCOVER: "true",
+      PROBE_PROCESSES: "true",
       DISCOVER_ALLOW: "s3://acme-*",
     };
     const value = values[name.replace("PULUMI_LOCK_JANITOR_", "")] ?? "9m";

@@ -1,4 +1,4 @@
-import type { ClusterObservation, Node, Pod, StackList, StackResource } from "../src/core/cluster.ts";
+import type { ClusterObservation, Node, Pod, ProcessObservation, StackList, StackResource } from "../src/core/cluster.ts";
 import { mayHaveHostname } from "../src/core/hostname.ts";
 import type { ClusterSource } from "../src/kubernetes/cluster-source.ts";
 
@@ -13,6 +13,10 @@ export class MemoryCluster implements ClusterSource {
   stacksProblem: string | undefined;
   /** Why the list of pods is cut short, if it is. */
   problem: string | undefined;
+  /** What a look at the processes of a pod gives, by the pod's name. */
+  readonly processes = new Map<string, ProcessObservation>();
+  /** The verbs on pods/exec that are not allowed, by namespace. */
+  readonly missingExecVerbs = new Map<string, readonly string[]>();
   readonly calls: string[] = [];
   follow?: NonNullable<ClusterSource["follow"]>;
   before: (call: string) => void | Promise<void> = () => undefined;
@@ -39,6 +43,15 @@ export class MemoryCluster implements ClusterSource {
   async findNamesakes(hostname: string): Promise<readonly Pod[]> {
     await this.#note(`namesakes ${hostname}`);
     return this.pods.filter(({ name }) => name === hostname);
+  }
+
+  async probe({ name }: Pod): Promise<ProcessObservation> {
+    await this.#note(`probe ${name}`);
+    return this.processes.get(name) ?? { kind: "could-not-look", problem: 'container "pulumi": it has no shell (sh) to look with' };
+  }
+
+  findMissingExecVerbs(namespace: string): Promise<readonly string[] | undefined> {
+    return Promise.resolve(this.missingExecVerbs.get(namespace));
   }
 
   async listStacks(): Promise<StackList> {

@@ -7,6 +7,8 @@ import type { CandidateEvidence, ClusterEvidence, Judgement, StaleReason, TriedR
 import { latestTimeOf, type ObservedLock, type Owner } from "./lock.ts";
 import { findDoubtfulNodes, type IgnoredNodes } from "./node-trust.ts";
 import { matchOwners, type OwnerPattern } from "./owner.ts";
+import type { ProbeRules } from "./probe-due.ts";
+import { reportProbe } from "./processes.ts";
 import { escapeUntrusted, joinSome, quoteUntrusted } from "./text.ts";
 import { formatDuration, formatTimestamp, type EpochNanoseconds, type Nanoseconds } from "./time.ts";
 
@@ -18,6 +20,8 @@ export interface RuleSettings {
   readonly clockSkew: Nanoseconds;
   readonly settle: Nanoseconds;
   readonly ignoredNodes: IgnoredNodes;
+  /** Absent where nothing is said of the processes of pods. */
+  readonly probe?: ProbeRules;
 }
 
 /** Everything that a judgement is made from, beside the lock. */
@@ -225,6 +229,7 @@ function judgeCandidates(
         seenAt: seenAt(cluster, now),
         skew: settings.clockSkew,
         settle: settings.settle,
+        probe: settings.probe,
       });
       const evidence = {
         cluster: cluster.name,
@@ -234,6 +239,7 @@ function judgeCandidates(
         finding: finding.kind,
         reason: finding.reason,
         message: finding.message,
+        ...(pod.processes === undefined ? {} : { probe: reportProbe(pod.processes, owner) }),
       };
       return { finding, evidence };
     });

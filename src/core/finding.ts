@@ -3,6 +3,7 @@ import type { HeldReason, StaleReason, UndeterminedReason } from "./judgement.ts
 import { latestTimeOf, type Owner } from "./lock.ts";
 import { stateOfNode, type NodeState } from "./node-trust.ts";
 import type { OwnerPattern } from "./owner.ts";
+import { isDueForProbe, type ProbeRules } from "./probe-due.ts";
 import { judgeProcesses } from "./processes.ts";
 import { escapeUntrusted, quoteUntrusted } from "./text.ts";
 import { formatDuration, formatTimestamp, MINUTE, truncateToSecond, type EpochNanoseconds, type Nanoseconds } from "./time.ts";
@@ -38,6 +39,7 @@ export interface Suspect {
   readonly seenAt: EpochNanoseconds;
   readonly skew: Nanoseconds;
   readonly settle: Nanoseconds;
+  readonly probe: ProbeRules | undefined;
 }
 
 /** Judges one candidate: gone if any rule proves it, else undetermined if any rule nearly did, else held. */
@@ -119,7 +121,9 @@ const judgeProcessGone: Rule = (suspect) => {
   const seen = judgeProcesses(pod, pod.processes, owner, skew);
   if (seen.kind !== "gone") return undefined;
   const unsettled = existedAtLock(suspect) ? undefined : doubtSettled(suspect);
-  const doubt = doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ?? unsettled;
+  // A container that was not looked at since it did not run may have been started again, and have written the lock, before its status said so.
+  const unseen = pod.containers.some(({ kind, state }) => (kind === "main" || kind === "sidecar") && state.kind !== "running");
+  const doubt = doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ?? (unseen ? doubtStatusAge(suspect) : undefined) ?? unsettled;
   if (doubt !== undefined) return doubt;
   return {
     kind: "gone",
@@ -251,7 +255,7 @@ function undetermined(reason: UndeterminedReason, message: string): Finding {
 }
 
 function describeHolder(suspect: Suspect): Finding {
-  const { pod, owner } = suspect;
+  const { pod } = suspect;
   const name = describePod(suspect);
   if (pod.deletionAt !== undefined) {
     const node = stateOfNode(pod, suspect.cluster);
@@ -263,12 +267,18 @@ function describeHolder(suspect: Suspect): Finding {
     .toSorted((a, b) => (a.name < b.name ? -1 : 1))[0];
   if (running === undefined)
     return { kind: "held", reason: "status-missing", message: `pod ${name} exists, and its status does not say whether its containers run` };
-  const processes = pod.processes === undefined ? "" : `; ${judgeProcesses(pod, pod.processes, owner, suspect.skew).message}`;
   return {
     kind: "held",
     reason: "container-running",
-    message: `container ${quoteUntrusted(running.name)} of pod ${name} has been running since before the lock${processes}`,
+    message: `container ${quoteUntrusted(running.name)} of pod ${name} has been running since before the lock${describeProcesses(suspect)}`,
   };
+}
+
+/** What a look at the processes gave, or that one would settle it. */
+function describeProcesses({ pod, cluster, owner, storedAt, seenAt, skew, probe }: Suspect): string {
+  if (pod.processes !== undefined) return `; ${judgeProcesses(pod, pod.processes, owner, skew).message}`;
+  if (probe === undefined || probe.enabled || cluster.source.kind !== "live" || !isDueForProbe(owner, storedAt, seenAt, probe)) return "";
+  return "; enable --probe-processes to see whether its process still runs";
 }
 
 function describePod({ pod, cluster, nameCluster }: Suspect): string {

@@ -52,6 +52,24 @@ export interface CandidateEvidence {
   readonly finding: "held" | "gone" | "undetermined";
   readonly reason: string;
   readonly message: string;
+  /** What a look at the pod's processes gave; absent when none was made. */
+  readonly probe?: ProbeEvidence;
+}
+
+export interface ProbeEvidence {
+  /** False when the processes could not all be seen; then `problem` says why. */
+  readonly looked: boolean;
+  readonly problem?: string;
+  readonly containers: readonly { readonly container: string; readonly containerId: string; readonly processes: number }[];
+  /** The processes that have the lock's number or are called pulumi, the first of them. */
+  readonly suspects: readonly {
+    readonly container: string;
+    readonly pid: number;
+    readonly name: string;
+    readonly zombie: boolean;
+    readonly startedAt: string;
+    readonly innerPids: readonly number[];
+  }[];
 }
 
 export interface ClusterEvidence {

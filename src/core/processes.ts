@@ -1,7 +1,8 @@
 import type { Pod, ProcessObservation } from "./cluster.ts";
+import type { ProbeEvidence } from "./judgement.ts";
 import type { Owner } from "./lock.ts";
 import { escapeUntrusted, quoteUntrusted } from "./text.ts";
-import type { Nanoseconds } from "./time.ts";
+import { formatTimestamp, type Nanoseconds } from "./time.ts";
 
 /** What the processes of a pod say of the one that wrote a lock. */
 export type ProcessFinding = { readonly kind: "gone" | "may-live" | "unknown"; readonly message: string };
@@ -30,6 +31,24 @@ export function judgeProcesses(pod: Pod, observation: ProcessObservation, owner:
       return { kind: "may-live", message: `a process called ${quoteUntrusted(process.name)} there is as old as the lock` };
   }
   return { kind: "gone", message: `no process ${owner.pid} is left that could have written the lock` };
+}
+
+/** Processes that are told in a report or a record. */
+const MOST_SUSPECTS = 20;
+
+/** A look at a pod's processes, as it is reported and recorded with a lock. */
+export function reportProbe(observation: ProcessObservation, owner: Owner): ProbeEvidence {
+  if (observation.kind === "could-not-look") return { looked: false, problem: escapeUntrusted(observation.problem), containers: [], suspects: [] };
+  const suspects = observation.containers.flatMap(({ container, processes }) =>
+    processes
+      .filter(({ pid, name, innerPids }) => pid === owner.pid || innerPids.includes(owner.pid) || isPulumi(name))
+      .map(({ pid, name, zombie, startedAt, innerPids }) => ({ container, pid, name, zombie, startedAt: formatTimestamp(startedAt), innerPids })),
+  );
+  return {
+    looked: true,
+    containers: observation.containers.map(({ container, containerId, processes }) => ({ container, containerId, processes: processes.length })),
+    suspects: suspects.slice(0, MOST_SUSPECTS),
+  };
 }
 
 function isPulumi(name: string): boolean {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-import type { Judgement } from "./judgement.ts";
+import type { CandidateEvidence, Judgement } from "./judgement.ts";
 import type { Owner } from "./lock.ts";
 
 /** The words of report and record, as schemas: what is published as JSON Schema is what is written. */
@@ -30,6 +30,23 @@ export function reportOwner({ username, hostname, pid, timestamp }: Owner): z.in
 export const overrideUsed = z.object({ option: z.string(), value: z.string() });
 export type OverrideUsed = z.infer<typeof overrideUsed>;
 
+const probeEvidence = z.object({
+  looked: z.boolean(),
+  problem: z.string().exactOptional(),
+  containers: z.array(z.object({ container: z.string(), containerId: z.string(), processes: z.int() })),
+  /** The processes that have the lock's number or are called pulumi, the first 20. */
+  suspects: z.array(
+    z.object({
+      container: z.string(),
+      pid: z.int(),
+      name: z.string(),
+      zombie: z.boolean(),
+      startedAt: z.iso.datetime(),
+      innerPids: z.array(z.int()),
+    }),
+  ),
+});
+
 export const judgementEvidence = z.object({
   rules: z.array(z.object({ rule: z.string(), applied: z.boolean(), note: z.string() })),
   candidates: z.array(
@@ -41,6 +58,8 @@ export const judgementEvidence = z.object({
       finding: z.enum(["held", "gone", "undetermined"]),
       reason: z.string(),
       message: z.string(),
+      /** What a look at the pod's processes gave (`--probe-processes`). */
+      probe: probeEvidence.exactOptional(),
     }),
   ),
   clusters: z.array(z.object({ name: z.string(), uid: z.string().exactOptional(), pods: z.int(), complete: z.boolean() })),
@@ -49,7 +68,13 @@ export const judgementEvidence = z.object({
 /** A judgement as it is reported and recorded. */
 export function reportJudgement({ verdict, reason, message, evidence }: Judgement): ReportedJudgement {
   const { rules, candidates, clusters } = evidence;
-  return { verdict, reason, message, evidence: { rules: [...rules], candidates: [...candidates], clusters: [...clusters] } };
+  return { verdict, reason, message, evidence: { rules: [...rules], candidates: candidates.map(reportCandidate), clusters: [...clusters] } };
+}
+
+function reportCandidate({ probe, ...candidate }: CandidateEvidence): z.infer<typeof judgementEvidence>["candidates"][number] {
+  if (probe === undefined) return candidate;
+  const suspects = probe.suspects.map((suspect) => ({ ...suspect, innerPids: [...suspect.innerPids] }));
+  return { ...candidate, probe: { ...probe, containers: [...probe.containers], suspects } };
 }
 
 interface ReportedJudgement {

@@ -4,6 +4,7 @@ import type { Nanoseconds } from "../core/time.ts";
 import { JanitorError, systemCode, systemCodeOfCause } from "../errors.ts";
 import type { ApiRequest, Connection } from "./connection.ts";
 import type { ClusterAccess } from "./kubeconfig.ts";
+import { collectOutput, EXEC_PROTOCOLS, type CommandAnswer, type CommandRequest } from "./run-command.ts";
 
 /** What the API server answered to one read. `refused`: it said no, with its own reason word. */
 export type ApiAnswer =
@@ -73,6 +74,26 @@ export class ApiClient {
     return await this.#send("POST", path, {}, JSON.stringify(review), signal);
   }
 
+  /** Runs one command in a container and gives what it wrote. Throws as `get` does. */
+  async runCommand(path: string, mostBytes: number, signal: AbortSignal): Promise<CommandAnswer> {
+    const command = { path, timeout: this.#options.requestTimeout, mostBytes, signal };
+    return await this.#renewIfRefused((connection) => this.#runOnce(connection, command));
+  }
+
+  async #runOnce(connection: Connection, command: CommandRequest): Promise<CommandAnswer> {
+    try {
+      const socket = await connection.openSocket(command.path, EXEC_PROTOCOLS, command.signal);
+      const answer = await collectOutput(socket, command, describeFailure);
+      command.signal.throwIfAborted();
+      this.#accepted = answer.kind !== "refused" || answer.status !== 401;
+      return answer;
+    } catch (error) {
+      command.signal.throwIfAborted();
+      if (error instanceof JanitorError) throw error;
+      return { kind: "failed", problem: describeFailure(error) };
+    }
+  }
+
   async #send(
     method: "GET" | "POST",
     path: string,
@@ -89,9 +110,15 @@ export class ApiClient {
       timeout: requestTimeout,
       signal,
     };
+    return await this.#renewIfRefused((connection) => this.#sendOnce(connection, apiRequest));
+  }
+
+  async #renewIfRefused<Answer extends { readonly kind: string; readonly status?: number }>(
+    send: (connection: Connection) => Promise<Answer>,
+  ): Promise<Answer> {
     const connection = await this.#connect();
     const accepted = this.#accepted;
-    const answer = await this.#sendOnce(connection, apiRequest);
+    const answer = await send(connection);
     if (answer.kind !== "refused" || answer.status !== 401 || !accepted) return answer;
     // What was accepted before has run out or been replaced since: a plugin's token without an end, a kubeconfig that was written anew.
     try {
@@ -99,7 +126,7 @@ export class ApiClient {
     } catch {
       return answer;
     }
-    return await this.#sendOnce(connection, apiRequest);
+    return await send(connection);
   }
 
   async #sendOnce(connection: Connection, apiRequest: ApiRequest): Promise<ApiAnswer> {

@@ -1,4 +1,4 @@
-import type { ClusterObservation, Pod, StackList } from "../core/cluster.ts";
+import type { ClusterObservation, Pod, ProcessObservation, StackList } from "../core/cluster.ts";
 
 /** A reason to look. */
 export type ClusterSign =
@@ -21,6 +21,13 @@ export interface ClusterSource {
   observe(hostnames: ReadonlySet<string>, signal: AbortSignal): Promise<ClusterObservation>;
   /** A cheap look at the pods that are called like the hostname. It may only ever conclude that a lock is held; empty when there are none or they could not be seen. */
   findNamesakes(hostname: string, signal: AbortSignal): Promise<readonly Pod[]>;
+  /**
+   * Looks at the processes in every running container of a pod. Never throws for what the cluster or a container refuses: the observation says so. Absent
+   * where no command can be run: a file.
+   */
+  probe?(pod: Pod, signal: AbortSignal): Promise<ProcessObservation>;
+  /** The verbs on pods/exec that are not allowed in a namespace, for `check`; undefined where it cannot be told. */
+  findMissingExecVerbs?(namespace: string, signal: AbortSignal): Promise<readonly string[] | undefined>;
   /** All Stacks and Workspaces, for the backends that they name. */
   listStacks(signal: AbortSignal): Promise<StackList>;
   /** As whom requests are sent, for `check`; undefined where it cannot be told. */

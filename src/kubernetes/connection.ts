@@ -10,6 +10,7 @@ import { quoteUntrusted } from "../core/text.ts";
 import { JanitorError, systemCode } from "../errors.ts";
 import { chooseProxy } from "./choose-proxy.ts";
 import { describeKubeconfigError, type ClusterAccess } from "./kubeconfig.ts";
+import { openSocket, type ApiSocket } from "./open-socket.ts";
 import { pickDefined } from "./pick-defined.ts";
 
 /** One request, as a connection sends it. */
@@ -30,6 +31,8 @@ export interface ApiRequest {
 export interface Connection {
   /** Sends a request with the credentials of this moment: tokens and certificates expire and rotate. Throws a `CredentialError` without them. */
   readonly send: (request: ApiRequest) => Promise<Dispatcher.ResponseData>;
+  /** Opens a WebSocket as `send` sends a request. */
+  readonly openSocket: (path: string, protocols: readonly string[], signal: AbortSignal) => Promise<ApiSocket>;
   /** Reads the kubeconfig again and forgets all credentials, for when they are no longer accepted. Throws `cluster-not-configured`. */
   readonly renew: () => void;
   readonly close: () => Promise<void>;
@@ -80,11 +83,14 @@ export function connect(access: ClusterAccess, env: Readonly<Record<string, stri
   };
   // A watch that was cut off is not sent again as it was: it goes on at another version, and whoever follows it is told.
   const sendAgain = (dispatcher: Dispatcher, silence: number | undefined): Dispatcher => (silence === undefined ? dispatcher.compose(RETRY) : dispatcher);
+  const takeCredentials = async (signal: AbortSignal): Promise<Credentials> => {
+    // Requests that begin together run a credential plugin once. A plugin may wait for a person, so the signal ends the wait.
+    pending ??= readCredentials(config, access).finally(() => (pending = undefined));
+    return await untilAborted(pending, signal);
+  };
   return {
     send: async ({ method, path, body, timeout, silence, signal }) => {
-      // Requests that begin together run a credential plugin once. A plugin may wait for a person, so the signal ends the wait.
-      pending ??= readCredentials(config, access).finally(() => (pending = undefined));
-      const { headers, tls } = await untilAborted(pending, signal);
+      const { headers, tls } = await takeCredentials(signal);
       return await request(`${serverOf(config)}${path}`, {
         method,
         headers: { accept: "application/json", ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
@@ -94,6 +100,10 @@ export function connect(access: ClusterAccess, env: Readonly<Record<string, stri
         bodyTimeout: silence ?? timeout,
         signal,
       });
+    },
+    openSocket: async (path, protocols, signal) => {
+      const { headers, tls } = await takeCredentials(signal);
+      return openSocket(dispatcherFor(tls), { url: `${serverOf(config)}${path}`, protocols, headers });
     },
     renew: () => {
       config = loadConfig(access);

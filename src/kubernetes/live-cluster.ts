@@ -8,6 +8,7 @@ import type { ClusterSign, ClusterSource } from "./cluster-source.ts";
 import { followObjects } from "./follow-objects.ts";
 import { listObjects, type ListResult } from "./list-objects.ts";
 import { matchHostnames } from "./match-hostnames.ts";
+import { findMissingExecVerbs, probeProcesses } from "./probe-processes.ts";
 import { readNode, readPod, readStack } from "./read-objects.ts";
 import { readFailure, readStopped } from "./read-signs.ts";
 
@@ -37,7 +38,7 @@ const podName = z.object({ metadata: z.object({ namespace: z.string(), name: z.s
 const selfReview = z.object({ status: z.object({ userInfo: z.object({ username: z.string() }) }) });
 const uidObject = z.object({ metadata: z.object({ uid: z.string() }) });
 
-/** A cluster behind its API server. Only reads are sent. */
+/** A cluster behind its API server. Only reads are sent, and with a probe the one command that reads. */
 export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = PAGE_SIZE }: LiveClusterOptions): ClusterSource {
   const query = { limit: String(pageSize) };
   const podPaths =
@@ -147,6 +148,8 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
       // What could not be seen here is asked for again, in the whole list, which then tells what is missing.
       return await listEach({ fieldSelector: `metadata.name=${hostname}` }, readPod, signal);
     },
+    probe: (pod, signal) => probeProcesses(client, pod, signal),
+    findMissingExecVerbs: (namespace, signal) => findMissingExecVerbs(client, namespace, signal),
     listStacks,
     whoAmI: async (signal) => {
       const answer = await client.post(

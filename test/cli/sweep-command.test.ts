@@ -151,6 +151,8 @@ describe("wrong usage ends with 2, a clear message and nothing deleted", () => {
     [["--dellete"], "--delete"],
     [["--min-age", "60"], "a duration needs its unit"],
     [["--owner", "*"], "Docker container"],
+    [["--probe-processes"], "--probe-processes does not go with --pods-from"],
+    [["--probe-after", "10"], "a duration needs its unit"],
     [["--kubeconfig", "x"], "--pods-from takes the place of a cluster"],
     [["--config", "/nonexistent.yaml"], "could not be read"],
     [["--backend", "https://api.pulumi.com"], "keeps its locks itself"],

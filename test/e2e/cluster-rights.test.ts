@@ -104,6 +104,38 @@ describe("rights of every kind: complete, or the missing verb is named", () => {
   });
 });
 
+describe("the right to look at processes", () => {
+  const probeAs = async (user: User): Promise<object | undefined> => {
+    const cluster = open(user);
+    const [pod] = await cluster.findNamesakes("live-workspace-0", never);
+    if (pod === undefined) throw new Error("the pod is not there");
+    const containers = pod.containers.map((container) => ({ ...container, containerId: "containerd://c1" }));
+    const seen = { missing: await cluster.findMissingExecVerbs?.("iac", never), processes: await cluster.probe?.({ ...pod, containers }, never) };
+    await cluster.close();
+    return seen;
+  };
+
+  it("is missing: both verbs are named, and the refusal is understood", async () => {
+    const problem = expect.stringContaining('not allowed (403): it wants the verbs "get" and "create" on pods/exec');
+    expect(await probeAs("lister")).toEqual({ missing: ["get", "create"], processes: { kind: "could-not-look", problem } });
+  });
+
+  it("is half there: since Kubernetes 1.35 a WebSocket wants create, too", async () => {
+    await grant("execer", [
+      { apiGroups: [""], resources: ["pods"], verbs: ["list"] },
+      { apiGroups: [""], resources: ["pods/exec"], verbs: ["get"] },
+    ]);
+    expect(await probeAs("execer")).toMatchObject({ missing: ["create"], processes: { kind: "could-not-look", problem: expect.stringContaining("403") } });
+  });
+
+  it("is there: the API server tries, and this pod's node does not answer", async () => {
+    const problem = expect.stringMatching(
+      /^container "pulumi": the API server (answered \d+ to the command|says that no command can be run in it \(400\)|does not find it)/,
+    );
+    expect(await probeAs("admin")).toEqual({ missing: [], processes: { kind: "could-not-look", problem } });
+  });
+});
+
 describe("paging on a real API server", () => {
   beforeAll(async () => {
     for (let number = 0; number < 6; number += 1) await workloads.addBarePod(`page-${number}`);

@@ -1,8 +1,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type IncomingHttpHeaders } from "node:http";
+import { createServer, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Duplex } from "node:stream";
+
+import { WebSocketServer, type WebSocket } from "ws";
 
 import { ApiClient } from "../../src/kubernetes/api-client.ts";
 import type { ClusterSource } from "../../src/kubernetes/cluster-source.ts";
@@ -32,14 +35,16 @@ export class StubApiServer {
   /** Chooses the answer of a call; undefined leaves it to the objects below. */
   answer: (call: SeenCall, earlier: number) => StubAnswer | undefined = () => undefined;
   readonly objects = new Map<string, readonly object[]>();
+  /** Runs a command in a container: what it does with the WebSocket is what the runtime does. */
+  exec: (call: SeenCall, socket: WebSocket) => void = (_, socket) => socket.terminate();
+  /** Of the protocols that a WebSocket is offered. */
+  chooseProtocol: (offered: readonly string[]) => string | undefined = ([first]) => first;
   readonly folder = mkdtempSync(join(tmpdir(), "stub-api-"));
   readonly #sockets = new Set<Socket>();
+  readonly #webSockets = new WebSocketServer({ noServer: true, handleProtocols: (offered) => this.chooseProtocol(Array.from(offered)) ?? false });
   readonly #server = createServer((incoming, response) => {
-    const url = new URL(incoming.url ?? "/", "http://stub");
-    const call = { path: url.pathname, query: url.searchParams, headers: incoming.headers };
-    const earlier = this.calls.filter(({ path }) => path === call.path).length;
-    this.calls.push(call);
-    const chosen = this.answer(call, earlier) ?? this.#defaultAnswer(call);
+    const { call, answer } = this.#notice(incoming);
+    const chosen = answer ?? this.#defaultAnswer(call);
     switch (chosen.kind) {
       case "body":
         response.writeHead(200, { "content-type": "application/json", ...chosen.headers }).end(JSON.stringify(chosen.body));
@@ -71,6 +76,7 @@ export class StubApiServer {
       this.#sockets.add(socket);
       socket.on("close", () => this.#sockets.delete(socket));
     });
+    this.#server.on("upgrade", (incoming, socket, head) => this.#upgrade(incoming, socket, head));
     await new Promise<void>((done) => {
       this.#server.listen(0, host, done);
     });
@@ -122,6 +128,22 @@ export class StubApiServer {
       this.#server.close(() => done());
     });
     rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  #notice(incoming: IncomingMessage): { readonly call: SeenCall; readonly answer: StubAnswer | undefined } {
+    const url = new URL(incoming.url ?? "/", "http://stub");
+    const call = { path: url.pathname, query: url.searchParams, headers: incoming.headers };
+    const earlier = this.calls.filter(({ path }) => path === call.path).length;
+    this.calls.push(call);
+    return { call, answer: this.answer(call, earlier) };
+  }
+
+  /** A WebSocket, unless the test answers otherwise: with a status, with silence, with a cut connection. */
+  #upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const { call, answer } = this.#notice(incoming);
+    if (answer?.kind === "cut") socket.destroy();
+    else if (answer?.kind === "status") socket.end(`HTTP/1.1 ${answer.status} Stub\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}`);
+    else if (answer === undefined) this.#webSockets.handleUpgrade(incoming, socket, head, (accepted) => this.exec(call, accepted));
   }
 
   #defaultAnswer({ path, query }: SeenCall): StubAnswer {
