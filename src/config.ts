@@ -130,6 +130,7 @@ export const settingsSchema = z.strictObject({
   force: z.boolean().default(false),
   interval: duration.prefault("5m"),
   listen: listen.optional(),
+  ownPod: z.boolean().default(false),
   verbose: z.boolean().default(false),
   quiet: z.boolean().default(false),
 });

@@ -207,6 +207,13 @@ const NOT_OF_WATCH: ReadonlySet<string> = new Set([
 
 const WATCH_OWN_OPTIONS: readonly OptionSpec[] = [
   { key: "interval", flags: "--interval <duration>", kind: "text", description: "how often every lock is looked at when nothing happens (default 5m)" },
+  {
+    key: "ownPod",
+    flags: "--own-pod",
+    kind: "switch",
+    value: true,
+    description: "as a sidecar, with a shared process namespace: only the locks of this pod's own processes; asks no cluster",
+  },
   { key: "listen", flags: "--listen <[host]:port>", kind: "text", description: "serve /metrics, /healthz and /readyz there (default: nowhere)" },
 ];
 

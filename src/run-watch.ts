@@ -9,6 +9,7 @@ import { openBackends, refuseIdleAllowList, refuseUnstatedDiscovery } from "./op
 import { closeParts, openSources, openWithAudit, toMilliseconds } from "./open-parts.ts";
 import { openMetrics } from "./output/metrics.ts";
 import { serveStatus, type Probe, type StatusServer } from "./output/serve-status.ts";
+import { runOwnPod } from "./run-own-pod.ts";
 import type { Surroundings } from "./surroundings.ts";
 import type { OpenedBackend, SweepParts } from "./sweep.ts";
 import { VERSION } from "./version.ts";
@@ -19,6 +20,7 @@ const LONGEST_SWEEP = 600_000;
 
 /** Runs `watch` until a signal ends it, and gives the exit code. Throws a `JanitorError` for wrong usage. */
 export async function runWatch(settings: Settings, surroundings: Surroundings): Promise<number> {
+  if (settings.ownPod) return await runOwnPod(settings, surroundings);
   const { env, stdout, log } = surroundings;
   const backends = resolveBackends(settings, env, settings.discover && settings.discoverAllow.length > 0);
   refuseIdleAllowList(settings);

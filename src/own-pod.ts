@@ -1,0 +1,228 @@
+import type { Backend } from "./backends/backend.ts";
+import type { Judgement } from "./core/judgement.ts";
+import type { ObservedLock } from "./core/lock.ts";
+import { findAmbiguous, findWriter, isAlive, judgeAlive, judgeGone, mayHoldLock, nameWriter, type Attributed, type OwnProcess } from "./core/own-pod.ts";
+import type { SweepReport } from "./core/report.ts";
+import { HOUR, type EpochNanoseconds, type Nanoseconds } from "./core/time.ts";
+import { compareReport, type Told, type WatchEvent } from "./core/watch-event.ts";
+import { describeError, JanitorError } from "./errors.ts";
+import { readLock } from "./read-locks.ts";
+import { removeLock, type Remover } from "./remove-lock.ts";
+import { composeReport, type SweptBackend, type SweptLock } from "./sweep-report.ts";
+import type { OpenedBackend } from "./sweep.ts";
+
+/** What a sidecar works with. */
+export interface OwnPodParts extends Omit<Remover, "runId" | "overrides"> {
+  readonly delete: boolean;
+  readonly hostname: string;
+  readonly skew: Nanoseconds;
+  readonly backends: readonly OpenedBackend[];
+  readonly readProcesses: () => Promise<readonly OwnProcess[]>;
+  readonly newRunId: () => string;
+  readonly sleep: (milliseconds: number, signal?: AbortSignal) => Promise<void>;
+  /** Aborted when the pod, or the sidecar alone, is told to stop. */
+  readonly stop: AbortSignal;
+  readonly onEvent: (event: WatchEvent) => void;
+}
+
+/** Milliseconds between two looks at the processes. */
+const PACE = 1_000;
+/** Once told to stop there may be no more than two seconds left. */
+const LAST_PACE = 50;
+/** How long it stays after that, while writers of locks still run. */
+const LONGEST_STAY = 25_000;
+/** Milliseconds until the store is asked for the lock of a process that has none yet: the first time, and at most. */
+const FIRST_LOOK = 500;
+const LONGEST_LOOK = 60_000;
+
+/**
+ * Watches the processes of its own pod, and removes a lock once the very process is gone that it saw alive together with it. It asks no cluster, and waits for nothing: what it
+ * has seen is proof. Told to stop, it goes on for as long as such a process runs, and releases only what those leave that end.
+ */
+export async function watchOwnPod(parts: OwnPodParts): Promise<void> {
+  await new OwnPodWatch(parts).run();
+}
+
+const NEVER: Nanoseconds = 1_000_000n * HOUR;
+
+interface Held extends Attributed {
+  readonly opened: Extract<OpenedBackend, { kind: "open" }>;
+}
+
+/** A process that may take a lock, and when to look for it. */
+interface Awaited {
+  readonly nextLook: number;
+  readonly pause: number;
+}
+
+class OwnPodWatch {
+  readonly #parts: OwnPodParts;
+  #held: readonly Held[] = [];
+  #awaited = new Map<string, Awaited>();
+  /** Processes that more than one lock named, and for good: of which of them they are is not known. */
+  readonly #ambiguous = new Set<string>();
+  /** Keys of locks that are of no process here. */
+  readonly #others = new Set<string>();
+  #told: Told = { locks: new Map(), problems: new Map() };
+  #clock = 0;
+
+  constructor(parts: OwnPodParts) {
+    this.#parts = parts;
+  }
+
+  async run(): Promise<void> {
+    const { stop, sleep } = this.#parts;
+    let stay = 0;
+    for (;;) {
+      await this.#look();
+      if (stop.aborted && (this.#held.length === 0 || stay > LONGEST_STAY)) return;
+      const pace = stop.aborted ? LAST_PACE : PACE;
+      if (stop.aborted) stay += pace;
+      this.#clock += pace;
+      await sleep(pace, stop.aborted ? undefined : stop).catch(() => undefined);
+    }
+  }
+
+  async #look(): Promise<void> {
+    const processes = await this.#parts.readProcesses();
+    const gone = this.#held.filter(({ writer }) => !isAlive(writer, processes));
+    if (gone.length > 0) await this.#release(gone);
+    if (this.#parts.stop.aborted) return;
+    if (this.#isLookDue(processes)) await this.#attribute(processes);
+  }
+
+  /** True when some process may have taken a lock since the store was asked; each is waited for a little longer every time. */
+  #isLookDue(processes: readonly OwnProcess[]): boolean {
+    const waiting = processes.filter((process) => mayHoldLock(process) && !this.#held.some(({ writer }) => nameWriter(writer) === nameWriter(process)));
+    const before = this.#awaited;
+    this.#awaited = new Map(
+      waiting.map(({ pid, ticks }) => {
+        const name = nameWriter({ pid, ticks });
+        return [name, before.get(name) ?? { nextLook: this.#clock + FIRST_LOOK, pause: PACE }];
+      }),
+    );
+    const due = Array.from(this.#awaited).filter(([, { nextLook }]) => nextLook <= this.#clock);
+    for (const [name, { pause }] of due) this.#awaited.set(name, { nextLook: this.#clock + pause, pause: Math.min(pause * 2, LONGEST_LOOK) });
+    return due.length > 0;
+  }
+
+  /** Reads the locks that are new, and finds the writers of those that have one here. */
+  async #attribute(before: readonly OwnProcess[]): Promise<void> {
+    const { backends, readProcesses, hostname, skew, stop } = this.#parts;
+    const read: { readonly opened: Held["opened"]; readonly lock: ObservedLock }[] = [];
+    const swept: SweptBackend[] = [];
+    for (const opened of backends) {
+      if (opened.kind === "failed") continue;
+      try {
+        for (const lock of await this.#readNew(opened.backend)) read.push({ opened, lock });
+        swept.push({ ...named(opened), locks: [] });
+      } catch (error) {
+        if (stop.aborted) return;
+        swept.push({ ...named(opened), error: asError(error), locks: [] });
+      }
+    }
+    const after = await readProcesses();
+    const found = read.flatMap(({ opened, lock }): readonly Held[] => {
+      const writer = lock.content.kind === "readable" ? findWriter(lock.key, lock.content.owner, { hostname, skew, before, after }) : undefined;
+      // The content of a lock never changes, so one that names another host or process need not be read again.
+      if (writer === undefined && lock.content.kind === "readable" && !couldBeOurs(lock, hostname, after)) this.#others.add(nameOf(opened.backend, lock.key));
+      return writer === undefined ? [] : [{ opened, lock, writer }];
+    });
+    const known = this.#held.filter(({ lock, opened }) => !found.some((item) => item.lock.key === lock.key && item.opened === opened));
+    const all = [...known, ...found];
+    for (const name of findAmbiguous(all)) this.#ambiguous.add(name);
+    this.#held = all.filter(({ writer }) => !this.#ambiguous.has(nameWriter(writer)));
+    this.#tell(
+      swept.map((backend) => ({
+        ...backend,
+        locks: this.#held.filter(({ opened }) => named(opened).name === backend.name).map((held) => asSwept(held, judgeAlive(held.writer), "keep")),
+      })),
+    );
+  }
+
+  async #readNew(backend: Backend): Promise<readonly ObservedLock[]> {
+    const { stop } = this.#parts;
+    const locks: ObservedLock[] = [];
+    for await (const page of backend.listLocks(stop)) {
+      for (const entry of page) {
+        if (this.#others.has(nameOf(backend, entry.key))) continue;
+        const lock = await readLock(backend, entry, stop);
+        if (lock !== undefined) locks.push(lock);
+      }
+    }
+    return locks;
+  }
+
+  async #release(gone: readonly Held[]): Promise<void> {
+    this.#held = this.#held.filter((held) => !gone.includes(held));
+    const remover: Remover = { ...this.#parts, runId: this.#parts.newRunId(), overrides: [] };
+    const swept = await Promise.all(gone.map(async (held) => ({ held, lock: await this.#releaseOne(held, remover) })));
+    const backends = Array.from(new Set(gone.map(({ opened }) => opened)));
+    this.#tell(backends.map((opened) => ({ ...named(opened), locks: swept.filter(({ held }) => held.opened === opened).map(({ lock }) => lock) })));
+  }
+
+  async #releaseOne({ opened, lock, writer }: Held, remover: Remover): Promise<SweptLock> {
+    const judgement = judgeGone(writer, this.#parts.hostname);
+    const { backend, audit } = opened;
+    try {
+      // What pulumi released itself needs no record.
+      const found = await backend.readLock(lock.key, new AbortController().signal);
+      if (found.kind === "gone") return { lock, judgement, action: "vanished", note: "its process released it" };
+      if (found.version !== lock.version) return { lock, judgement, action: "changed", note: "another version of the lock is there now; it stays" };
+    } catch (error) {
+      // It is tried again at the next look.
+      this.#held = [...this.#held, { opened, lock, writer }];
+      return { lock, judgement, action: "failed", note: describeError(error) };
+    }
+    if (!this.#parts.delete) return { lock, judgement, action: "would-delete" };
+    return { lock, judgement, ...(await removeLock(backend, audit, lock, judgement, remover)) };
+  }
+
+  #tell(backends: readonly SweptBackend[]): void {
+    const report = this.#compose(backends);
+    const { events, told } = compareReport(this.#told, report, false);
+    this.#told = told;
+    for (const event of events) this.#parts.onEvent(event);
+  }
+
+  #compose(backends: readonly SweptBackend[]): SweepReport {
+    const now: EpochNanoseconds = this.#parts.now();
+    return composeReport({
+      runId: this.#parts.newRunId(),
+      dryRun: !this.#parts.delete,
+      startedAt: now,
+      finishedAt: now,
+      overrides: [],
+      backends,
+      clusters: [],
+      selective: true,
+      refusals: [],
+      warnings: [],
+      leftOut: 0,
+      warnHeldAfter: NEVER,
+      cutShort: false,
+      failOn: [],
+    });
+  }
+}
+
+function named({ backend }: Held["opened"]): Pick<SweptBackend, "name" | "identity"> {
+  return { name: nameOf(backend, ""), identity: backend.identity };
+}
+
+function nameOf({ identity }: Backend, key: string): string {
+  return `${JSON.stringify(identity)} ${key}`;
+}
+
+/** Whether its process may yet turn out to be here: its lock was read before the process was seen. */
+function couldBeOurs({ content }: ObservedLock, hostname: string, processes: readonly OwnProcess[]): boolean {
+  return content.kind === "readable" && content.owner.hostname === hostname && processes.some(({ pid }) => pid === content.owner.pid);
+}
+
+function asSwept({ lock }: Held, judgement: Judgement, action: SweptLock["action"]): SweptLock {
+  return { lock, judgement, action };
+}
+
+function asError(error: unknown): JanitorError {
+  return error instanceof JanitorError ? error : new JanitorError("backend-failed", describeError(error), { cause: error });
+}

@@ -1,0 +1,249 @@
+import { beforeEach, describe, expect, it } from "vitest";
+
+import type { OwnProcess } from "../src/core/own-pod.ts";
+import { fromMilliseconds, parseTimestamp, SECOND } from "../src/core/time.ts";
+import type { WatchEvent } from "../src/core/watch-event.ts";
+import { openBackendAuditLog } from "../src/output/backend-audit-log.ts";
+import { watchOwnPod } from "../src/own-pod.ts";
+import { MemoryBackend } from "./memory-backend.ts";
+
+const BEGINNING = parseTimestamp("2026-03-10T12:00:00Z") ?? 0n;
+const HOST = "app-workspace-0";
+const STACK = "organization/shop/prod";
+
+/** A pod with a sidecar in it: its processes, its locks, and what happens when, in milliseconds. */
+class PodWorld {
+  readonly backend = new MemoryBackend();
+  readonly events: WatchEvent[] = [];
+  readonly stop = new AbortController();
+  processes: OwnProcess[] = [aProcess({ pid: 1, name: "pause", words: [] })];
+  at = 0;
+  readonly #plan: { readonly at: number; readonly happen: () => void }[] = [];
+
+  plan(at: number, happen: () => void): void {
+    this.#plan.push({ at, happen });
+  }
+
+  /** Pulumi begins an update, and has its lock at once. */
+  start(pid: number, { ticks = 100n + BigInt(this.at), stack = STACK, words = ["up", "--stack", "prod"], lock = true } = {}): string {
+    this.processes.push(aProcess({ pid, ticks, words, startedAt: this.now }));
+    return lock ? this.lock(pid, stack) : "";
+  }
+
+  lock(pid: number, stack = STACK, hostname = HOST): string {
+    const key = `.pulumi/locks/${stack}/${hostname}-${pid}-${this.at}.json`;
+    const timestamp = new Date(Number(this.now / 1_000_000n)).toISOString();
+    this.backend.put(key, JSON.stringify({ pid, username: "pulumi", hostname, timestamp }), this.now);
+    return key;
+  }
+
+  end(pid: number): void {
+    this.processes = this.processes.filter((process) => process.pid !== pid);
+  }
+
+  get now(): bigint {
+    return BEGINNING + fromMilliseconds(this.at);
+  }
+
+  /** Watches until so many milliseconds have passed, then is told to stop. Gives what is left of the locks. */
+  async watch(until: number, { remove = true } = {}): Promise<readonly string[]> {
+    this.plan(until, () => this.stop.abort());
+    await watchOwnPod({
+      delete: remove,
+      hostname: HOST,
+      skew: 5n * SECOND,
+      backends: [{ kind: "open", backend: this.backend, audit: openBackendAuditLog(this.backend.records) }],
+      readProcesses: () => Promise.resolve(this.processes),
+      newRunId: () => "run-1",
+      janitor: { version: "0.0.0-test", hostname: HOST },
+      now: () => this.now,
+      sleep: (milliseconds) => {
+        this.at += milliseconds;
+        for (const due of this.#plan.filter(({ at }) => at <= this.at)) {
+          this.#plan.splice(this.#plan.indexOf(due), 1);
+          due.happen();
+        }
+        return Promise.resolve();
+      },
+      stop: this.stop.signal,
+      onEvent: (event) => this.events.push(event),
+    });
+    return Array.from(this.backend.objects.keys());
+  }
+
+  get told(): readonly string[] {
+    return this.events.map((event) => (event.event === "lock" ? `${event.lock.verdict} ${event.lock.action}` : event.event));
+  }
+}
+
+function aProcess(process: Partial<OwnProcess>): OwnProcess {
+  return { pid: 7, ticks: 1n, name: "pulumi", zombie: false, startedAt: BEGINNING, innerPids: [], words: ["up"], ...process };
+}
+
+let pod: PodWorld;
+beforeEach(() => {
+  pod = new PodWorld();
+});
+
+describe("a sidecar removes a lock whose process it saw alive together with it", () => {
+  it("once that process is gone, with a record", async () => {
+    pod.plan(1_000, () => pod.start(300));
+    pod.plan(20_000, () => pod.end(300));
+    expect(await pod.watch(30_000)).toEqual([]);
+    expect(pod.told).toEqual(["held keep", "stale deleted"]);
+    expect(Array.from(pod.backend.recordObjects.keys(), (name) => name.replace(/^.*\.(intent|outcome)/, "$1"))).toEqual(["intent.json", "outcome.json"]);
+  });
+
+  it("without --delete it is told, and stays", async () => {
+    pod.plan(1_000, () => pod.start(300));
+    pod.plan(20_000, () => pod.end(300));
+    expect(await pod.watch(30_000, { remove: false })).toHaveLength(1);
+    expect(pod.told).toEqual(["held keep", "stale would-delete"]);
+    expect(pod.backend.recordObjects.size).toBe(0);
+  });
+
+  it("a process that is left as a zombie holds nothing", async () => {
+    pod.plan(1_000, () => pod.start(300));
+    pod.plan(20_000, () => (pod.processes = pod.processes.map((process) => (process.pid === 300 ? { ...process, zombie: true } : process))));
+    expect(await pod.watch(30_000)).toEqual([]);
+  });
+
+  it("its pid is another process's by now: gone all the same", async () => {
+    pod.plan(1_000, () => pod.start(300));
+    pod.plan(20_000, () => {
+      pod.end(300);
+      pod.processes.push(aProcess({ pid: 300, ticks: 99_999n }));
+    });
+    expect(await pod.watch(30_000)).toEqual([]);
+  });
+
+  it("the update released it by itself: nothing is written", async () => {
+    let key = "";
+    pod.plan(1_000, () => (key = pod.start(300)));
+    pod.plan(20_000, () => {
+      pod.backend.objects.delete(key);
+      pod.end(300);
+    });
+    expect(await pod.watch(30_000)).toEqual([]);
+    expect(pod.told).toEqual(["held keep", "stale vanished"]);
+    expect(pod.backend.recordObjects.size).toBe(0);
+  });
+
+  it("on the way out: told to stop, it waits for the process, and releases what that leaves", async () => {
+    pod.plan(1_000, () => pod.start(300));
+    pod.plan(21_000, () => pod.end(300));
+    expect(await pod.watch(20_000)).toEqual([]);
+    expect(pod.at).toBeLessThan(21_500);
+  });
+
+  it("the store fails at first: it is tried again", async () => {
+    pod.plan(1_000, () => pod.start(300));
+    pod.plan(20_000, () => {
+      pod.end(300);
+      pod.backend.before = (call) => {
+        if (pod.at < 25_000 && call.startsWith("read")) throw new Error("connection reset");
+      };
+    });
+    expect(await pod.watch(30_000)).toEqual([]);
+    expect(pod.told).toEqual(["held keep", "stale failed", "stale deleted"]);
+  });
+});
+
+describe("P1: a sidecar keeps every other lock", () => {
+  it.each<readonly [what: string, happen: () => void]>([
+    ["its process still runs when the sidecar alone is told to stop", () => pod.start(300)],
+    ["its process ended before the sidecar came", () => pod.lock(300)],
+    [
+      "it is of a pod of the same hostname, and no process here has its pid",
+      () => {
+        pod.lock(301);
+        pod.start(300, { lock: false });
+        pod.plan(20_000, () => pod.end(300));
+      },
+    ],
+    [
+      "its process here is no pulumi",
+      () => {
+        pod.processes.push(aProcess({ pid: 300, name: "pulumi-language" }));
+        pod.lock(300);
+        pod.plan(20_000, () => pod.end(300));
+      },
+    ],
+    [
+      "its process here is a pulumi that takes no lock",
+      () => {
+        pod.start(300, { words: ["preview"] });
+        pod.plan(20_000, () => pod.end(300));
+      },
+    ],
+    [
+      "its process here works on another stack",
+      () => {
+        pod.start(300, { words: ["up", "--stack=acme/shop/stage"] });
+        pod.plan(20_000, () => pod.end(300));
+      },
+    ],
+    [
+      "its process here started after the lock",
+      () => {
+        pod.lock(300);
+        pod.plan(10_000, () => pod.start(300, { lock: false }));
+        pod.plan(20_000, () => pod.end(300));
+      },
+    ],
+    [
+      "its process is in a nested namespace, so its pid is another's number here",
+      () => {
+        pod.processes.push(aProcess({ pid: 300, innerPids: [7], startedAt: pod.now }));
+        pod.lock(300);
+        pod.plan(20_000, () => pod.end(300));
+      },
+    ],
+    [
+      "its host is another",
+      () => {
+        pod.start(300, { lock: false });
+        pod.lock(300, STACK, "other-workspace-0");
+        pod.plan(20_000, () => pod.end(300));
+      },
+    ],
+  ])("%s", async (_what, happen) => {
+    pod.plan(1_000, happen);
+    expect(await pod.watch(30_000)).toHaveLength(1);
+    expect(pod.backend.recordObjects.size).toBe(0);
+    expect(pod.at).toBeLessThan(60_000);
+  });
+
+  it("two locks name one process, so one is another pod's: both stay, also when only one is left", async () => {
+    let own = "";
+    pod.plan(1_000, () => (own = pod.start(300)));
+    pod.plan(1_100, () => pod.lock(300, "organization/elsewhere/prod"));
+    pod.plan(9_000, () => pod.start(301, { lock: false }));
+    pod.plan(20_000, () => pod.backend.objects.delete(own));
+    pod.plan(100_000, () => pod.end(300));
+    expect(await pod.watch(110_000)).toHaveLength(1);
+    expect(pod.backend.recordObjects.size).toBe(0);
+  });
+
+  it("another version of the lock is there when the process is gone", async () => {
+    let key = "";
+    pod.plan(1_000, () => (key = pod.start(300)));
+    pod.plan(20_000, () => {
+      pod.end(300);
+      pod.backend.put(key, "{}", pod.now);
+    });
+    expect(await pod.watch(30_000)).toEqual([key]);
+    expect(pod.told).toEqual(["held keep", "stale changed"]);
+  });
+});
+
+it("the store is asked only while some process may have taken a lock, and ever more rarely", async () => {
+  pod.plan(1_000, () => pod.start(300, { lock: false }));
+  await pod.watch(600_000);
+  const lists = pod.backend.calls.filter((call) => call === "list").length;
+  expect(lists).toBeGreaterThan(5);
+  expect(lists).toBeLessThan(20);
+  const idle = new PodWorld();
+  await idle.watch(600_000);
+  expect(idle.backend.calls).toEqual([]);
+});
