@@ -34,12 +34,15 @@ const owner = z.string().transform((text, context): OwnerPattern => {
   return z.NEVER;
 });
 
+const OUTPUT_FORMATS = ["table", "json", "markdown"] as const;
+
 const output = z
   .string()
-  .regex(/^(table|json)(=.+)?$/s, "an output is table or json, with =FILE to write it to a file")
+  .regex(/^(table|json|markdown)(=.+)?$/s, "an output is table, json or markdown, with =FILE to write it to a file")
   .transform((text) => {
     const equals = text.indexOf("=");
-    const format = (equals === -1 ? text : text.slice(0, equals)) === "json" ? ("json" as const) : ("table" as const);
+    const name = equals === -1 ? text : text.slice(0, equals);
+    const format = OUTPUT_FORMATS.find((known) => known === name) ?? "table";
     return equals === -1 ? { format } : { format, file: text.slice(equals + 1) };
   });
 

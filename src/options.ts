@@ -137,7 +137,7 @@ const OUTPUT_OPTION: OptionSpec = {
   key: "outputs",
   flags: "--output <format[=file]>",
   kind: "list",
-  description: "table (default) or json, to a file if one is given; repeatable",
+  description: "table (default), json or markdown, to a file if one is given; repeatable",
 };
 
 const PROGRESS_OPTIONS: readonly OptionSpec[] = [

@@ -1,5 +1,6 @@
 import { check } from "./check.ts";
 import { resolveBackends, resolveOwners, type Settings } from "./config.ts";
+import { JanitorError } from "./errors.ts";
 import { openBackends, refuseIdleAllowList } from "./open-backends.ts";
 import { closeParts, openSources } from "./open-parts.ts";
 import { renderCheck } from "./output/check-table.ts";
@@ -11,6 +12,8 @@ import { writeOutputs } from "./write-outputs.ts";
 /** Runs `check` and gives the exit code: 1 when something that a sweep needs is missing. */
 export async function runCheck(settings: Settings, surroundings: Surroundings): Promise<number> {
   const { env, stop } = surroundings;
+  if (settings.outputs.some(({ format }) => format === "markdown"))
+    throw new JanitorError("usage", "check has no markdown output", { hint: "It has --output table and --output json." });
   const clusters = await openSources(settings, env);
   refuseIdleAllowList(settings);
   const configured = resolveBackends(settings, env, settings.discover && settings.discoverAllow.length > 0);

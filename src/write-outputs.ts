@@ -11,6 +11,8 @@ import type { Surroundings } from "./surroundings.ts";
 /** The forms of one report. */
 export interface Renderings {
   readonly json: object;
+  /** Absent where a command has none; loaded on use. */
+  readonly markdown?: () => Promise<string>;
   /** The stream is undefined for a file. */
   readonly table: (stream: NodeJS.WriteStream | undefined) => string;
 }
@@ -19,16 +21,17 @@ export interface Renderings {
 export async function writeSweepReport(report: SweepReport, { outputs, verbose }: Settings, surroundings: Surroundings): Promise<void> {
   await writeOutputs(outputs, surroundings, {
     json: report,
+    markdown: async () => (await import("./output/markdown.ts")).renderMarkdown(report),
     table: (stream) => renderTable(report, { width: widthOf(stream), paint: painterFor(stream), verbose }),
   });
 }
 
 /** Writes a report in every form asked for, to stdout or to files. Throws `output-failed` at the end, when a file could not be written. */
-export async function writeOutputs(outputs: Settings["outputs"], { stdout }: Surroundings, { json, table }: Renderings): Promise<void> {
+export async function writeOutputs(outputs: Settings["outputs"], { stdout }: Surroundings, renderings: Renderings): Promise<void> {
   const failures: JanitorError[] = [];
   for (const output of outputs) {
     const file = "file" in output ? output.file : undefined;
-    const text = output.format === "json" ? formatJson(json) : table(file === undefined ? stdout : undefined);
+    const text = await render(output.format, renderings, file === undefined ? stdout : undefined);
     if (file === undefined) {
       stdout.write(text);
       continue;
@@ -46,4 +49,19 @@ export async function writeOutputs(outputs: Settings["outputs"], { stdout }: Sur
   }
   const [first] = failures;
   if (first !== undefined) throw first;
+}
+
+async function render(
+  format: Settings["outputs"][number]["format"],
+  { json, markdown, table }: Renderings,
+  stream: NodeJS.WriteStream | undefined,
+): Promise<string> {
+  switch (format) {
+    case "json":
+      return formatJson(json);
+    case "table":
+      return table(stream);
+    case "markdown":
+      return (await markdown?.()) ?? "";
+  }
 }

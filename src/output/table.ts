@@ -4,8 +4,8 @@ import stringWidth from "string-width";
 import { formatIdentity } from "../core/backend-identity.ts";
 import type { ReportedLock, SweepReport } from "../core/report.ts";
 import { escapeUntrusted, formatCount, joinSome } from "../core/text.ts";
-import { formatSeconds } from "../core/time.ts";
 import { renderBlockedStacks } from "./blocked-stacks-table.ts";
+import { ACTION_WORDS, describeAge, describeOwner, describeStack } from "./describe-lock.ts";
 import { renderLayout } from "./layout.ts";
 
 /** The looks that a table uses; each leaves the text alone where there is no colour. */
@@ -25,16 +25,6 @@ const VERDICT_STYLES: Readonly<Record<ReportedLock["verdict"], Style>> = {
   "too-young": "cyan",
   unreadable: "yellow",
   undetermined: "yellow",
-};
-
-const ACTION_WORDS: Readonly<Record<ReportedLock["action"], string>> = {
-  keep: "kept",
-  "would-delete": "would be removed",
-  deleted: "removed",
-  "deleted-unconfirmed": "removed (unconfirmed)",
-  vanished: "was gone already",
-  changed: "kept: it changed",
-  failed: "FAILED",
 };
 
 // Below this width the columns do not fit beside each other.
@@ -142,19 +132,6 @@ function renderSummary(report: SweepReport, { paint }: TableOptions): string {
     ? `${summary.wouldRemove} would be removed (--delete removes)`
     : `${summary.removed} removed${summary.failed > 0 ? `, ${summary.failed} failed` : ""}`;
   return `${found}. ${dryRun && summary.wouldRemove === 0 ? "Nothing to remove" : done}.${exitCode === 0 ? "" : paint("dim", ` Exit code ${exitCode}.`)}`;
-}
-
-function describeStack({ stack, key }: ReportedLock): string {
-  return escapeUntrusted(stack === "" ? key : stack);
-}
-
-function describeOwner({ owner, key }: ReportedLock): string {
-  if (owner === undefined) return escapeUntrusted(key.slice(key.lastIndexOf("/") + 1));
-  return escapeUntrusted(`${owner.username}@${owner.hostname} (pid ${owner.pid})`);
-}
-
-function describeAge({ ageSeconds }: ReportedLock): string {
-  return ageSeconds === undefined ? "?" : formatSeconds(ageSeconds);
 }
 
 function describeAction({ action }: ReportedLock): string {
