@@ -49,7 +49,7 @@ export class Backends {
 
   /** What the backends want to have in the environment, all of them together. */
   get env(): Readonly<Record<string, string>> {
-    return Object.assign({}, ...[...this.#inside.values()].map(({ env }) => env));
+    return Object.fromEntries([...this.#inside.values()].flatMap(({ env }) => Object.entries(env)));
   }
 
   /** The owners of the locks of one stack, as the store holds them now. */

@@ -24,7 +24,8 @@ export function readFinalStage(file: string): FinalStage {
   const stage = lines.slice(lines.findLastIndex((line) => line.startsWith("FROM ")) + 1);
   const workOfBuild = lines.find((line) => line.startsWith("WORKDIR "))?.slice("WORKDIR ".length) ?? "/";
   const copies: { from: string; to: string }[] = [];
-  let config: ImageConfig = {};
+  const env: string[] = [];
+  const config: { Env: string[]; User?: string; WorkingDir?: string; Entrypoint?: string[] } = { Env: env };
   for (const line of stage) {
     const [, instruction = "", rest = ""] = /^(\w+)\s+(.*)$/.exec(line) ?? [];
     switch (instruction) {
@@ -34,16 +35,16 @@ export function readFinalStage(file: string): FinalStage {
         break;
       }
       case "ENV":
-        config = { ...config, Env: [...(config.Env ?? []), rest] };
+        env.push(rest);
         break;
       case "USER":
-        config = { ...config, User: rest };
+        config.User = rest;
         break;
       case "WORKDIR":
-        config = { ...config, WorkingDir: rest };
+        config.WorkingDir = rest;
         break;
       case "ENTRYPOINT":
-        config = { ...config, Entrypoint: words.parse(JSON.parse(rest)) };
+        config.Entrypoint = words.parse(JSON.parse(rest));
         break;
       default:
         throw new Error(`the test does not know how to follow ${instruction} in ${file}`);

@@ -1,19 +1,25 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
+import { z } from "zod";
+
 import { sweepReport, type SweepReport } from "../../src/core/report.ts";
-import { waitFor } from "../e2e/peers/child.ts";
 import { findPeer } from "../e2e/peers/build-peers.ts";
+import { waitFor } from "../e2e/peers/child.ts";
 import { Node } from "../e2e/peers/node/node.ts";
 import { STACK_KIND } from "../e2e/peers/workloads.ts";
 import { Backends, SCHEMES, type Scheme } from "./backends.ts";
 import { writeJanitorImage, writePulumiImage } from "./images.ts";
 import { runJanitorPod } from "./janitor-pod.ts";
 import { Shapes, type Manifest, type Shape } from "./shapes.ts";
-import { readUpdating, type Updating } from "./truth.ts";
+import { findProcessesOf, readUpdating, type Updating } from "./truth.ts";
+
+const podSpec = z.looseObject({
+  spec: z.looseObject({ containers: z.array(z.looseObject({ name: z.string(), env: z.unknown(), volumeMounts: z.unknown() })) }),
+});
 
 /** What the janitor is told in every sweep: no grace for young locks, so that only proof keeps a live one. */
-export const SWEEP = ["sweep", "--exclusive", "--owner", "field-*=pulumi", "--min-age", "0s", "--max-deletions", "1000", "--output", "json"];
+const SWEEP = ["sweep", "--exclusive", "--owner", "field-*=pulumi", "--min-age", "0s", "--max-deletions", "1000", "--output", "json"];
 
 /** A pod that exists. */
 export interface Placed {
@@ -94,21 +100,51 @@ export class Field {
     return await this.kubectl("exec", "-n", namespace, pod, "-c", container, "--", "sh", "-c", script);
   }
 
+  /** Process 1 of a container, as the machine numbers it. */
+  async machinePid({ namespace, pod, container }: Placed): Promise<number> {
+    const path = `jsonpath={.status.containerStatuses[?(@.name=="${container}")].containerID}`;
+    const id = (await this.kubectl("get", "pod", "-n", namespace, pod, "-o", path)).replace("containerd://", "");
+    const first = findProcessesOf(id)[0];
+    if (first === undefined) throw new Error(`no process of container ${container} of ${pod} was found`);
+    return first;
+  }
+
+  /** Adds a container to a pod that runs, with the environment and the folders of the pod's own. */
+  async addEphemeralContainer({ namespace, pod, container }: Placed, name: string, image: string): Promise<void> {
+    const found = podSpec.parse(JSON.parse(await this.kubectl("get", "pod", "-n", namespace, pod, "-o", "json")));
+    const { env, volumeMounts } = found.spec.containers.find((own) => own.name === container) ?? {};
+    const ephemeralContainers = [{ name, image, imagePullPolicy: "Never", env, volumeMounts }];
+    const path = `/api/v1/namespaces/${namespace}/pods/${pod}/ephemeralcontainers`;
+    await this.#kubectl(["replace", "--raw", path, "-f", "-"], JSON.stringify({ ...found, spec: { ...found.spec, ephemeralContainers } }));
+    await waitFor(
+      `container ${name} of ${pod}`,
+      async () =>
+        (await this.kubectl("get", "pod", "-n", namespace, pod, "-o", "jsonpath={.status.ephemeralContainerStatuses[*].state.running}")) === ""
+          ? undefined
+          : true,
+      { every: 500 },
+    );
+  }
+
   /** Tells the agent of a pod what to do. */
   async order(placed: Placed, order: string): Promise<void> {
     await this.exec(placed, `until [ -p /tmp/orders ]; do sleep 0.1; done; echo '${order}' > /tmp/orders`);
   }
 
   /** Has the agent of a pod update a stack; gives the process once it has its lock and waits in the middle of the update. */
-  async beginUpdate(placed: Placed, scheme: Scheme, stack: string): Promise<Updating> {
+  async beginUpdate(placed: Placed, scheme: Scheme, stack: string, order: "update" | "nested" = "update"): Promise<Updating> {
     await this.exec(placed, `mkdir -p /tmp/projects/${stack} && printf 'name: demo\\nruntime: yaml\\n' > /tmp/projects/${stack}/Pulumi.yaml`);
     const url = this.backends.url(scheme);
     await this.exec(
       placed,
       `cd /tmp/projects/${stack} && export HOME=/tmp PULUMI_HOME=/tmp/home-${stack} && { pulumi login '${url}' && pulumi stack init ${stack} --non-interactive; } > init.log 2>&1 || { cat init.log; exit 1; }`,
     );
-    await this.order(placed, `update ${stack}`);
-    return await this.waitForWriter(scheme, stack);
+    await this.order(placed, `${order} ${stack}`);
+    try {
+      return await this.waitForWriter(scheme, stack);
+    } catch (error) {
+      throw new Error(await this.exec(placed, `cat /tmp/projects/${stack}/log; ps`), { cause: error });
+    }
   }
 
   /** Waits for the one process that the stack's lock names. */
@@ -125,7 +161,9 @@ export class Field {
 
   /** One sweep by the built command, run on the node beside the pods. */
   async sweep(...words: readonly string[]): Promise<SweepReport> {
-    const { stdout, stderr } = await this.node.run([process.execPath, resolve("dist/main.js"), ...this.#sweepWords(SCHEMES), ...words], { env: this.backends.env });
+    const { stdout, stderr } = await this.node.run([process.execPath, resolve("dist/main.js"), ...this.#sweepWords(SCHEMES), ...words], {
+      env: this.backends.env,
+    });
     if (!stdout.startsWith("{")) throw new Error(`${stderr}${stdout}`);
     return sweepReport.parse(JSON.parse(stdout));
   }
@@ -134,6 +172,13 @@ export class Field {
   async sweepAsPod(...words: readonly string[]): Promise<SweepReport> {
     const output = await runJanitorPod(this, [...this.#sweepWords(SCHEMES), ...words]);
     return sweepReport.parse(JSON.parse(output));
+  }
+
+  /** What a person does with a lock that the janitor cannot prove stale. */
+  async unlock(scheme: Scheme, id: string): Promise<void> {
+    const words = ["unlock", id, "--yes", "--force", "--exclusive", "--backend", this.backends.url(scheme), "--owner", "field-*=pulumi"];
+    const { exitCode, stderr } = await this.node.run([process.execPath, resolve("dist/main.js"), ...words], { env: this.backends.env });
+    if (exitCode !== 0) throw new Error(`unlock ${id}: ${stderr}`);
   }
 
   /** An update of a stack from the node itself, with a program that waits for nothing. */

@@ -99,7 +99,10 @@ export class Shapes {
     return { kind: "Job", objects: [job], namespace, pod: { label: `field=${name}` }, container: "pulumi" };
   }
 
-  #spec(container: string, { grace = 600, agentWaits = false, restartPolicy = "Always", spec = {}, container: more = {}, neighbour = false }: PodOptions): Manifest {
+  #spec(
+    container: string,
+    { grace = 600, agentWaits = false, restartPolicy = "Always", spec = {}, container: more = {}, neighbour = false }: PodOptions,
+  ): Manifest {
     const image = { image: PULUMI_IMAGE, imagePullPolicy: "Never" };
     const main = {
       name: container,

@@ -14,12 +14,21 @@ export interface Updating {
 
 /** Reads from `/proc` which updates really run. Each carries its stack's name in its environment. */
 export function readUpdating(): readonly Updating[] {
+  return readEvery(readOne);
+}
+
+/** The numbers of a container's processes on the machine, the lowest first. */
+export function findProcessesOf(containerId: string): readonly number[] {
+  return readEvery((pid) => (readFileSync(`/proc/${pid}/cgroup`, "utf8").includes(containerId) ? [pid] : [])).toSorted((a, b) => a - b);
+}
+
+function readEvery<Found>(read: (pid: number) => readonly Found[]): readonly Found[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
     .flatMap((pid) => {
       try {
-        return readOne(pid);
+        return read(pid);
       } catch {
         // It ended while it was read.
         return [];

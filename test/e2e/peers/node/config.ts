@@ -78,6 +78,7 @@ const KUBELET = {
   oomScoreAdj: 0,
   makeIPTablesUtilChains: false,
   resolvConf: "",
+  clusterDomain: "cluster.local",
   imageGCHighThresholdPercent: 100,
   // The machine's own shortage of anything is not what is tested.
   evictionHard: { "memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%", "imagefs.inodesFree": "0%" },

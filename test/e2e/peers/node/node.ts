@@ -102,7 +102,8 @@ export class Node {
     const words = this.#enter([process.execPath, join(HERE, "relay.ts"), NODE_ADDRESS, ...pairs]);
     const log = join(this.folder, "log/relay.log");
     this.#relays.push(startChild("nsenter", words, log));
-    for (const port of ports.keys()) await waitFor(`port ${port} in the node`, () => Promise.resolve(readFileSync(log, "utf8").includes(`${port} listens`) || undefined));
+    for (const port of ports.keys())
+      await waitFor(`port ${port} in the node`, () => Promise.resolve(readFileSync(log, "utf8").includes(`${port} listens`) || undefined));
   }
 
   /** Ends everything that runs in the node, and removes all that was made for it. */
@@ -166,7 +167,9 @@ const TMPFS = 0x01_02_19_94;
 
 /** Where containerd can keep its layers: not on an overlay and not in memory, and not below the folders that the node lays its own over. */
 function findDisk(): string {
-  const found = DISKS.find((folder) => existsSync(folder) && ![OVERLAY, TMPFS].includes(statfsSync(folder).type) && !/^\/(var|etc)\//.test(`${resolve(folder)}/`));
+  const found = DISKS.find(
+    (folder) => existsSync(folder) && ![OVERLAY, TMPFS].includes(statfsSync(folder).type) && !/^\/(var|etc)\//.test(`${resolve(folder)}/`),
+  );
   if (found === undefined) throw new Error(`none of ${DISKS.join(", ")} lies on a disk: set TMPDIR to a folder that does`);
   return found;
 }
