@@ -99,8 +99,8 @@ async function conclude(field: Field, scenario: Scenario, scene: Scene, stack: s
     scenario,
     stack,
     kind: scene.shape.kind,
-    before: describe(findLock(before.report, stack)),
-    after: describe((removal ?? last)?.lock),
+    before: describeVerdict(findLock(before.report, stack)),
+    after: describeVerdict((removal ?? last)?.lock),
     ranAfter: (removal ?? last)?.pass.running.has(stack) === true,
     removedBy: removal === undefined ? undefined : judged.indexOf(removal) + 1,
     byHand: left,
@@ -109,10 +109,12 @@ async function conclude(field: Field, scenario: Scenario, scene: Scene, stack: s
   };
 }
 
-function findLock({ locks }: SweepReport, stack: string): SweepReport["locks"][number] | undefined {
+/** What a sweep said of the lock of a stack. */
+export function findLock({ locks }: SweepReport, stack: string): SweepReport["locks"][number] | undefined {
   return locks.find((lock) => lock.stack === `organization/demo/${stack}`);
 }
 
-function describe(lock: SweepReport["locks"][number] | undefined): string {
+/** A verdict with its reason, in short. */
+export function describeVerdict(lock: SweepReport["locks"][number] | undefined): string {
   return lock === undefined ? "no lock" : `${lock.verdict}: ${lock.reason}`;
 }

@@ -6,6 +6,8 @@ import { findPeer } from "../build-peers.ts";
 
 /** The node's address on the bridge of its pods: they reach it there, and so does the API server. */
 export const NODE_ADDRESS = "10.88.0.1";
+/** Where the API server listens; init.sh starts it there. */
+export const API_PORT = 16_443;
 /** The folder of every cgroup hierarchy that the node and its pods live in. */
 export const NODE_CGROUP = "pulumi-lock-janitor-field";
 
@@ -43,7 +45,7 @@ function kubeconfig(folder: string, token: string): object {
     apiVersion: "v1",
     kind: "Config",
     "current-context": "field",
-    clusters: [{ name: "field", cluster: { server: `https://${NODE_ADDRESS}:16443`, "certificate-authority": join(folder, "certs/apiserver.crt") } }],
+    clusters: [{ name: "field", cluster: { server: `https://${NODE_ADDRESS}:${API_PORT}`, "certificate-authority": join(folder, "certs/apiserver.crt") } }],
     users: [{ name: "user", user: { token } }],
     contexts: [{ name: "field", context: { cluster: "field", user: "user" } }],
   };

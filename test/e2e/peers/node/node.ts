@@ -6,7 +6,7 @@ import { dirname, join, resolve } from "node:path";
 import { findPeer } from "../build-peers.ts";
 import { startChild, stopChild, waitFor } from "../child.ts";
 import { makeCgroups, NODE_PROCESSES, removeCgroups } from "./cgroups.ts";
-import { NODE_ADDRESS, writeNodeConfig } from "./config.ts";
+import { API_PORT, NODE_ADDRESS, writeNodeConfig } from "./config.ts";
 import { addBase, writeImage } from "./oci-image.ts";
 
 const PREFIX = "field-node-";
@@ -90,10 +90,15 @@ export class Node {
     if (exitCode !== 0) throw new Error(`ctr could not import ${file}: ${stderr}`);
   }
 
-  /** Cuts the node off from its control plane, or joins it again; its containers run on meanwhile. */
-  async signalKubelet(signal: "STOP" | "CONT"): Promise<void> {
-    const pid = readFileSync(join(this.folder, "kubelet.pid"), "utf8").trim();
-    await this.run(["kill", `-${signal}`, pid]);
+  /** Cuts the node off from its control plane: the kubelet stands still and its connections are gone; its containers run on. */
+  async cutOff(): Promise<void> {
+    await this.#signalKubelet("STOP");
+    await this.run(["ss", "--kill", "--tcp", "dst", NODE_ADDRESS, "dport", "=", String(API_PORT)]);
+  }
+
+  /** Joins the node to its control plane again. */
+  async joinAgain(): Promise<void> {
+    await this.#signalKubelet("CONT");
   }
 
   /** Makes ports of the machine's loopback reachable at the node's address; for pods too. Each port is passed on through a socket file. */
@@ -111,6 +116,10 @@ export class Node {
     for (const relay of this.#relays) await stopChild(relay);
     await removeCgroups();
     rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async #signalKubelet(signal: "STOP" | "CONT"): Promise<void> {
+    await this.run(["kill", `-${signal}`, readFileSync(join(this.folder, "kubelet.pid"), "utf8").trim()]);
   }
 
   #enter(words: readonly string[]): readonly string[] {

@@ -31,7 +31,7 @@ export function writeImage(file: string, name: string, rootFolder: string, confi
       writeFileSync(join(blobs, digest), bytes);
       return { mediaType, digest: `sha256:${digest}`, size: bytes.length };
     };
-    const platform = { architecture: "amd64", os: "linux" };
+    const platform = { architecture: process.arch === "arm64" ? "arm64" : "amd64", os: "linux" };
     const described = put("application/vnd.oci.image.config.v1+json", {
       ...platform,
       config: { ...config, Env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", ...(config.Env ?? [])] },
