@@ -89,33 +89,45 @@ const DEATHS: readonly Scenario[] = [
   {
     name: "child-killed",
     scheme: "s3",
-    happens: "pulumi alone is killed, and its parent takes note",
+    happens: "pulumi is killed with its language host, and its parent takes note",
     shape: (shapes) => shapes.workspace("child-killed"),
     act: async (scene) => {
-      signalWriter(scene, "SIGKILL");
-      await sleep(1_000);
+      await killWriter(scene);
       await scene.field.order(scene.placed, "reap");
     },
     after: ORPHAN,
   },
   {
+    name: "host-left-behind",
+    scheme: "azblob",
+    happens: "pulumi alone is killed, and its language host hangs on",
+    shape: (shapes) => shapes.workspace("host-left-behind"),
+    act: async (scene) => {
+      signalWriter(scene, "SIGKILL");
+      await sleep(1_000);
+      await scene.field.order(scene.placed, "reap");
+    },
+    // A process called pulumi-language is there, as old as the lock.
+    after: RUNS,
+  },
+  {
     name: "zombie",
     scheme: "file",
-    happens: "pulumi alone is killed, and stays a zombie",
+    happens: "pulumi is killed with its language host, and stays a zombie",
     shape: (shapes) => shapes.workspace("zombie"),
-    act: (scene) => Promise.resolve(signalWriter(scene, "SIGKILL")),
+    act: killWriter,
     after: ORPHAN,
   },
   {
     name: "pid-reused",
     scheme: "postgres",
-    happens: "pulumi alone is killed, and another process gets its number",
+    happens: "pulumi is killed with its language host, and another process gets its number",
     shape: (shapes) => shapes.workspace("pid-reused"),
     act: async (scene) => {
       const [writer] = scene.writers;
       if (writer === undefined) return;
       const agent = agentOf(writer);
-      signalWriter(scene, "SIGKILL");
+      await killWriter(scene);
       // Beyond the clock skew, as in the field, where numbers come round after hours.
       await sleep(7_000);
       await scene.field.order(scene.placed, "reap");
@@ -299,6 +311,12 @@ const LIVES: readonly Scenario[] = [
 export const SCENARIOS: readonly Scenario[] = [...DEATHS, ...LIVES];
 
 type Site = Parameters<Scenario["act"]>[0];
+
+/** Kills pulumi, and its language host, which goes on for minutes when it has nobody to talk to. */
+async function killWriter(scene: Site): Promise<void> {
+  signalWriter(scene, "SIGKILL");
+  await scene.field.exec(scene.placed, "killall -9 pulumi-language-yaml");
+}
 
 async function waitForRestart({ field, placed }: Site): Promise<void> {
   await waitFor(
