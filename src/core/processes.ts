@@ -9,7 +9,7 @@ export type ProcessFinding = { readonly kind: "gone" | "may-live" | "unknown"; r
 
 /**
  * Judges a probe. Gone only if every running container was seen, no process there has the pid or it is a zombie, and nothing
- * there may be the writer under another number: a process called pulumi that may be as old as the lock, or the pid as an inner number of a nested PID namespace.
+ * there may be the writer under another number: a pulumi that may be as old as the lock, or the pid as an inner number of a nested PID namespace.
  */
 export function judgeProcesses(pod: Pod, observation: ProcessObservation, owner: Owner, skew: Nanoseconds): ProcessFinding {
   if (observation.kind === "could-not-look") return { kind: "unknown", message: `its processes could not be seen: ${escapeUntrusted(observation.problem)}` };
@@ -27,7 +27,7 @@ export function judgeProcesses(pod: Pod, observation: ProcessObservation, owner:
     // A clock that was stepped moves every start time, so a process called pulumi is never "another process".
     if (process.pid === owner.pid && (called || process.startedAt <= owner.lockedAt + skew))
       return { kind: "may-live", message: `process ${owner.pid} still runs` };
-    if (called && process.startedAt <= owner.lockedAt + skew)
+    if (called && !isHelper(process.name) && process.startedAt <= owner.lockedAt + skew)
       return { kind: "may-live", message: `a process called ${quoteUntrusted(process.name)} there is as old as the lock` };
   }
   return { kind: "gone", message: `no process ${owner.pid} is left that could have written the lock` };
@@ -49,6 +49,16 @@ export function reportProbe(observation: ProcessObservation, owner: Owner): Prob
     containers: observation.containers.map(({ container, containerId, processes }) => ({ container, containerId, processes: processes.length })),
     suspects: suspects.slice(0, MOST_SUSPECTS),
   };
+}
+
+/**
+ * What pulumi starts, and what starts pulumi: they take no lock, and write no state. A language host outlives a pulumi that is killed (seen on a real node), and operator v1 is
+ * there for as long as its container. The kernel cuts a name at 15 characters.
+ */
+const HELPERS = ["pulumi-language", "pulumi-resource", "pulumi-analyzer", "pulumi-kubernet"];
+
+function isHelper(name: string): boolean {
+  return HELPERS.some((helper) => name.startsWith(helper));
 }
 
 function isPulumi(name: string): boolean {

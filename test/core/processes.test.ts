@@ -23,6 +23,15 @@ describe("the process that wrote a lock", () => {
     ["its number is another program's, which started later", [{ pid: 300, name: "git", startedAt: LATER }]],
     ["a later run of pulumi, under another number", [{ pid: 400, name: "pulumi", startedAt: LATER }]],
     ["an older process, called neither pulumi nor by its number", [{ pid: 12, name: "agent", startedAt: EARLIER }]],
+    ["its language host hangs on without it", [{ pid: 310, name: "pulumi-language", startedAt: EARLIER }]],
+    [
+      "its provider and its analyzer do",
+      [
+        { pid: 311, name: "pulumi-resource", startedAt: EARLIER },
+        { pid: 312, name: "pulumi-analyzer", startedAt: EARLIER },
+      ],
+    ],
+    ["operator v1 is there, as long as its container", [{ pid: 2, name: "pulumi-kubernet", startedAt: EARLIER }]],
     ["its number in a nested namespace was a zombie's", [{ pid: 4_000, zombie: true, innerPids: [300] }]],
   ])("is gone: %s", (_, processes) => {
     expect(look(processes)).toBe("gone");
@@ -34,6 +43,8 @@ describe("the process that wrote a lock", () => {
     ["by another name, younger by less than the skew", [{ pid: 300, name: "automation", startedAt: at("2026-03-10T10:00:05Z") }]],
     ["1.5 called pulumi, and seemingly younger than its lock: the clock was stepped", [{ pid: 300, name: "pulumi", startedAt: LATER }]],
     ["1.5 likewise a language host", [{ pid: 300, name: "pulumi-language", startedAt: LATER }]],
+    ["its number is a language host's, as old as the lock", [{ pid: 300, name: "pulumi-language", startedAt: EARLIER }]],
+    ["something else of that beginning, as old as the lock", [{ pid: 17, name: "pulumi-wrapper", startedAt: EARLIER }]],
     ["1.6 another pulumi as old as the lock", [{ pid: 17, name: "pulumi", startedAt: EARLIER }]],
     ["1.6 another pulumi, younger by less than the skew", [{ pid: 17, name: "pulumi", startedAt: at("2026-03-10T10:00:04Z") }]],
     ["1.6 its number in a nested namespace, whatever it is called and whenever it started", [{ pid: 4_000, name: "x", startedAt: LATER, innerPids: [300] }]],

@@ -14,7 +14,12 @@ interface Peer {
   readonly folder?: string;
   readonly target: string;
   readonly flags: string;
+  readonly tags?: string;
 }
+
+const CONTAINERD = "github.com/containerd/containerd/v2";
+const CONTAINERD_VERSION = "v2.4.2";
+const CONTAINERD_FLAGS = `${STRIP} -X ${CONTAINERD}/version.Version=${CONTAINERD_VERSION}`;
 
 const PEERS: readonly Peer[] = [
   {
@@ -34,9 +39,19 @@ const PEERS: readonly Peer[] = [
   { name: "pulumi-language-yaml", target: "github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml@v1.25.0", flags: STRIP },
 ];
 
+/** What a node with real pods needs beside these. */
+const NODE_PEERS: readonly Peer[] = [
+  ...["containerd", "containerd-shim-runc-v2", "ctr"].map((name) => ({
+    name,
+    target: `${CONTAINERD}/cmd/${name}@${CONTAINERD_VERSION}`,
+    flags: CONTAINERD_FLAGS,
+  })),
+  { name: "runc", target: "github.com/opencontainers/runc@v1.4.4", flags: STRIP, tags: "seccomp" },
+];
+
 /** The path of a built peer. Throws when it is not built: the global set-up of the tests builds all of them. */
 export function findPeer(name: string): string {
-  const peer = PEERS.find((candidate) => candidate.name === name);
+  const peer = [...PEERS, ...NODE_PEERS].find((candidate) => candidate.name === name);
   const path = peer === undefined ? undefined : join(folderOf(peer), name);
   if (path === undefined || !existsSync(path)) throw new Error(`the peer ${name} is not built`);
   return path;
@@ -44,9 +59,18 @@ export function findPeer(name: string): string {
 
 /** Builds what is missing into .cache/peers: minutes the first time, nothing after. Without Go the tests fail; they are never left out. */
 export function buildPeers(): void {
+  buildMissing(PEERS);
+}
+
+/** Builds what a node needs, and what runs in its pods. */
+export function buildNodePeers(): void {
+  buildMissing([...PEERS, ...NODE_PEERS]);
+}
+
+function buildMissing(peers: readonly Peer[]): void {
   if (spawnSync("go", ["version"]).status !== 0)
     throw new Error("the end-to-end tests need Go (https://go.dev/dl/): the real Kubernetes and the real Pulumi CLI are built with it");
-  for (const peer of PEERS) {
+  for (const peer of peers) {
     if (existsSync(join(folderOf(peer), peer.name))) continue;
     const began = Date.now();
     process.stdout.write(`building ${peer.name} …\n`);
@@ -55,10 +79,11 @@ export function buildPeers(): void {
   }
 }
 
-function build({ name, folder, target, flags }: Peer): void {
+function build(peer: Peer): void {
+  const { name, folder, target, flags, tags } = peer;
   mkdirSync(CACHE, { recursive: true });
   const draft = mkdtempSync(join(CACHE, "draft-"));
-  const common = ["-trimpath", "-buildvcs=false", "-ldflags", flags];
+  const common = ["-trimpath", "-buildvcs=false", "-ldflags", flags, ...(tags === undefined ? [] : ["-tags", tags])];
   const words = folder === undefined ? ["install", ...common, target] : ["build", ...common, "-o", join(draft, name), target];
   const { status } = spawnSync("go", words, {
     cwd: folder ?? draft,
@@ -69,12 +94,12 @@ function build({ name, folder, target, flags }: Peer): void {
     rmSync(draft, { recursive: true, force: true });
     throw new Error(`go could not build ${name}`);
   }
-  renameSync(draft, folderOf({ name, target, flags, ...(folder === undefined ? {} : { folder }) }));
+  renameSync(draft, folderOf(peer));
 }
 
 /** The folder of one build of a peer: everything that it is made from is in its name. */
-function folderOf({ name, folder, target, flags }: Peer): string {
-  const hash = createHash("sha256").update(target).update(flags);
+function folderOf({ name, folder, target, flags, tags = "" }: Peer): string {
+  const hash = createHash("sha256").update(target).update(flags).update(tags);
   const sources = folder === undefined ? [] : readdirSync(folder).toSorted();
   for (const file of sources) hash.update(file).update(readFileSync(join(folder ?? "", file)));
   return join(CACHE, `${name}-${hash.digest("hex").slice(0, 12)}`);

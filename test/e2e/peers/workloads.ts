@@ -164,7 +164,9 @@ function podTemplate(container: string, labels: Readonly<Record<string, string>>
 }
 
 /** The operator's kind, as far as the janitor reads it. */
-const STACK_KIND = {
+export const STACK_KIND = {
+  apiVersion: "apiextensions.k8s.io/v1",
+  kind: "CustomResourceDefinition",
   metadata: { name: "stacks.pulumi.com" },
   spec: {
     group: "pulumi.com",

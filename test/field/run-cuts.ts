@@ -1,0 +1,104 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { waitFor } from "../e2e/peers/child.ts";
+import { isAlive, type Field, type Placed } from "./field.ts";
+import { PROBE } from "./probe.ts";
+import { describeVerdict, findLock } from "./run-scenarios.ts";
+import { deleteByForce, openGates, type Scene } from "./scenario.ts";
+
+/** One look at a lock in the course of a cut. */
+export interface Look {
+  readonly stack: string;
+  readonly moment: string;
+  /** Whether the process that wrote the lock ran, by the node's `/proc`, before and after the sweep. */
+  readonly ran: boolean;
+  readonly verdict: string;
+  readonly action: string;
+}
+
+export interface CutOutcome {
+  readonly looks: readonly Look[];
+  readonly ups: ReadonlyMap<string, { readonly ok: boolean; readonly output: string }>;
+}
+
+/** A short cut is a known limit: the sweep is a dry run at the moment when it would be wrong. */
+const KNOWN_LIMIT = "joined again after a cut too short to cost the node its Ready (known limit, dry run)";
+
+/** What each look must show. */
+export const EXPECTED_LOOKS: readonly Look[] = [
+  { stack: "cut-short", moment: KNOWN_LIMIT, ran: true, verdict: "stale: pod-not-found", action: "would-delete" },
+  { stack: "cut-short", moment: "its grace period is over", ran: false, verdict: "stale: pod-not-found", action: "deleted" },
+  { stack: "cut-off", moment: "the node is Unknown", ran: true, verdict: "held: container-running", action: "keep" },
+  { stack: "cut-and-back", moment: "the node is Unknown", ran: true, verdict: "held: container-running", action: "keep" },
+  { stack: "cut-off", moment: "deleted by force, its successor is Pending", ran: true, verdict: "undetermined: not-settled", action: "keep" },
+  { stack: "cut-off", moment: "joined again, its successor runs beside it", ran: true, verdict: "undetermined: not-settled", action: "keep" },
+  { stack: "cut-and-back", moment: "joined again", ran: true, verdict: "held: container-running", action: "keep" },
+  { stack: "cut-off", moment: "its grace period is over", ran: false, verdict: "undetermined: node-unreachable", action: "keep" },
+  { stack: "cut-off", moment: "a person vouches for the node", ran: false, verdict: "stale: pod-recreated", action: "deleted" },
+];
+
+/** Cuts the node off, shortly and for long, under pods that are deleted by force meanwhile. Nothing is proven by absence on this node for ten minutes after. */
+export async function runCuts(field: Field, say: (line: string) => void): Promise<CutOutcome> {
+  const short = await begin(field, field.shapes.bare("field-cut-short", { grace: 20, agentWaits: true }), "cut-short");
+  const off = await begin(field, field.shapes.workspace("cut-off", { grace: 40, agentWaits: true }), "cut-off");
+  const back = await begin(field, field.shapes.workspace("cut-and-back"), "cut-and-back");
+  const looks: Look[] = [];
+  const look = async (moment: string, scenes: readonly Scene[], ...words: readonly string[]): Promise<void> => {
+    const ranBefore = scenes.map(({ writers }) => writers.some(isAlive));
+    const report = await field.sweep(...words, ...PROBE);
+    for (const [index, { writers }] of scenes.entries()) {
+      const stack = writers[0]?.stack ?? "";
+      const lock = findLock(report, stack);
+      const ran = writers.some(isAlive);
+      if (ran !== ranBefore[index]) throw new Error(`the update of ${stack} ended during the sweep (${moment}): the look shows nothing`);
+      looks.push({ stack, moment, ran, verdict: describeVerdict(lock), action: lock?.action ?? "" });
+    }
+    say(`${moment}: ${looks.at(-1)?.verdict ?? ""}`);
+  };
+
+  await field.node.cutOff();
+  await deleteByForce(short);
+  await sleep(2_000);
+  await field.node.joinAgain();
+  await sleep(2_000);
+  await look(KNOWN_LIMIT, [short]);
+  await waitForEnd(short);
+  await look("its grace period is over", [short], "--delete");
+
+  await field.node.cutOff();
+  await waitFor("the node to be Unknown", () => isNode(field, "Unknown"), { every: 500 });
+  await look("the node is Unknown", [off, back], "--delete");
+  const uid = await field.uidOf(off.placed);
+  await deleteByForce(off);
+  await waitFor("the successor", async () => (["", uid].includes(await field.uidOf(off.placed)) ? undefined : true));
+  await look("deleted by force, its successor is Pending", [off], "--delete");
+  await field.node.joinAgain();
+  await field.findRunning(off.shape, uid);
+  await look("joined again, its successor runs beside it", [off], "--delete");
+  const settled = Date.now() + 32_000;
+  await waitFor("the node to be Ready", () => isNode(field, "True"), { every: 500 });
+  await look("joined again", [back], "--delete");
+  await waitForEnd(off);
+  await sleep(Math.max(0, settled - Date.now()));
+  await look("its grace period is over", [off], "--delete");
+  await look("a person vouches for the node", [off], "--delete", "--unreachable-nodes", "ignore:n1");
+  await openGates(back);
+  await waitForEnd(back);
+  const ups = new Map<string, { readonly ok: boolean; readonly output: string }>();
+  for (const stack of ["cut-short", "cut-off", "cut-and-back"]) ups.set(stack, await field.up("file", stack));
+  return { looks, ups };
+}
+
+async function begin(field: Field, shape: Scene["shape"], stack: string): Promise<Scene> {
+  const placed: Placed = await field.place(shape);
+  return { field, shape, placed, writers: [await field.beginUpdate(placed, "file", stack)] };
+}
+
+async function waitForEnd({ placed, writers }: Scene): Promise<void> {
+  await waitFor(`the end of the update in ${placed.pod}`, () => Promise.resolve(writers.some(isAlive) ? undefined : true), { every: 500 });
+}
+
+async function isNode(field: Field, ready: "True" | "Unknown"): Promise<true | undefined> {
+  const now = await field.kubectl("get", "node", "n1", "-o", 'jsonpath={.status.conditions[?(@.type=="Ready")].status}');
+  return now === ready ? true : undefined;
+}
