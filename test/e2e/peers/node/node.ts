@@ -40,7 +40,7 @@ export class Node {
 
   /** Starts a node; it is Ready then. */
   static async start(): Promise<Node> {
-    if (process.getuid?.() !== 0) throw new Error("the test's own node needs root; give a cluster by KUBECONFIG instead");
+    if (process.getuid?.() !== 0) throw new Error("the test's own node needs root: it makes namespaces, mounts and cgroups");
     await removeLeftovers();
     const folder = mkdtempSync(join(findDisk(), PREFIX));
     writeFileSync(join(folder, "owner"), describeProcess(process.pid) ?? "");
