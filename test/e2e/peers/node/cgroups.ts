@@ -11,8 +11,7 @@ export const NODE_PROCESSES = join(ROOT, "pids", NODE_CGROUP, "node");
 
 /** Makes the node's folder in every cgroup hierarchy. */
 export function makeCgroups(): void {
-  if (existsSync(join(ROOT, "cgroup.controllers")))
-    throw new Error("the test's own node needs cgroups v1 (or hybrid), as this machine has not");
+  if (existsSync(join(ROOT, "cgroup.controllers"))) throw new Error("the test's own node needs cgroups v1 (or hybrid), as this machine has not");
   for (const folder of ownFolders()) mkdirSync(folder, { recursive: true });
   mkdirSync(NODE_PROCESSES, { recursive: true });
   const cpuset = join(ROOT, "cpuset");
