@@ -151,7 +151,7 @@ it("a Stack's watch that is not allowed is told; of a kind that is not there not
   let status = 404;
   server.answer = (call, earlier) => (call.path.includes("stacks") ? { kind: "status", status } : withPods?.(call, earlier));
   follow();
-  await until(() => server.calls.filter(({ path }) => path.includes("stacks"))[0]);
+  await until(() => server.calls.find(({ path }) => path.includes("stacks")));
   status = 403;
   await until(() => signs[0]);
   expect(signs).toEqual([{ kind: "unfollowed", problem: expect.stringContaining('"list" on stacks.pulumi.com is not allowed') }]);
