@@ -61,7 +61,7 @@ describe("the alerts", () => {
     ["a stale lock was removed in time", [ALIVE, WELL, series("locks", "0x10 1x10 0x600", 'backend="a", verdict="stale"')], 40, []],
     ["a stale lock stays", [ALIVE, WELL, series("locks", "0x10 1x600", 'backend="a", verdict="stale"')], 30, ["PulumiStaleLockStays"]],
     ["locks that are held or foreign stay", [ALIVE, WELL, series("locks", "3x600", 'backend="a", verdict="held"')], 120, []],
-    ["a lock is held for an hour", [ALIVE, WELL, series("oldest_held_lock_age_seconds", "0+60x60 0x600", 'backend="a"')], 62, []],
+    ["a lock is held for an hour", [ALIVE, WELL, series("oldest_held_lock_age_seconds", "0+60x60 0x600", 'backend="a"')], 58, []],
     ["a lock is held for long", [ALIVE, WELL, series("oldest_held_lock_age_seconds", "0+60x600", 'backend="a"')], 130, ["PulumiLockHeldLong"]],
     ["no sweep ever succeeds", [ALIVE, series("last_success_timestamp_seconds", "0x600")], 60, ["PulumiLockJanitorFailing"]],
     ["sweeps stop to succeed", [ALIVE, series("last_success_timestamp_seconds", `${START}+60x60 ${START + 3_600}x600`)], 120, ["PulumiLockJanitorFailing"]],
