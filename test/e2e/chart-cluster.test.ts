@@ -133,28 +133,41 @@ const role = z.looseObject({ rules: z.array(rule) });
 
 /** The janitor as the chart installs it: its configuration file, and a kubeconfig with its service account's token. */
 class Installed {
-  readonly values = {
-    mode: "deployment",
-    backends: [{ url: `file://${state}`, exclusive: true }],
-    settings: { owners: ["iac-runner-*"], confirmDelay: "0s" },
-  };
-  readonly config = join(folder, "config.yaml");
-  readonly kubeconfig = join(folder, "kubeconfig");
-  readonly rolePath = "/apis/rbac.authorization.k8s.io/v1/clusterroles/ops.janitor-pulumi-lock-janitor";
+  readonly #release: string;
+  readonly #values: object;
+  readonly config: string;
+  readonly kubeconfig: string;
   rules: readonly Rule[] = [];
+
+  constructor(release: string, more: object = {}) {
+    this.#release = release;
+    this.#values = {
+      fullnameOverride: release,
+      mode: "deployment",
+      backends: [{ url: `file://${state}`, exclusive: true }],
+      settings: { owners: ["iac-runner-*"], confirmDelay: "0s" },
+      ...more,
+    };
+    this.config = join(folder, `${release}.yaml`);
+    this.kubeconfig = join(folder, `kubeconfig-of-${release}`);
+  }
 
   async install(): Promise<void> {
     const more = { probe: { enabled: true, namespaces: ["iac"] } };
-    const words = ["install", "janitor", CHART, "--namespace", "ops", "--values", "-"];
-    const { exitCode, stderr } = runHelm(words, { ...this.values, ...more }, plane.writeKubeconfig("admin"));
+    const words = ["install", this.#release, CHART, "--namespace", "ops", "--values", "-"];
+    const { exitCode, stderr } = runHelm(words, { ...this.#values, ...more }, plane.writeKubeconfig("admin"));
     if (exitCode !== 0) throw new Error(stderr);
-    const { data } = z.object({ data: z.object({ "config.yaml": z.string() }) }).parse(render(this.values).find(({ kind }) => kind === "ConfigMap"));
+    const { data } = z.object({ data: z.object({ "config.yaml": z.string() }) }).parse(render(this.#values).find(({ kind }) => kind === "ConfigMap"));
     writeFileSync(this.config, data["config.yaml"]);
-    const review = await plane.create("/api/v1/namespaces/ops/serviceaccounts/janitor-pulumi-lock-janitor/token", { spec: { expirationSeconds: 3_600 } });
+    const review = await plane.create(`/api/v1/namespaces/ops/serviceaccounts/${this.#release}/token`, { spec: { expirationSeconds: 3_600 } });
     const { status } = z.object({ status: z.object({ token: z.string() }) }).parse(review);
     const kubeconfig = readFileSync(plane.writeKubeconfig("admin"), "utf8").replace("token-of-admin", status.token);
     writeFileSync(this.kubeconfig, kubeconfig);
-    this.rules = role.parse(await plane.get(this.rolePath)).rules;
+    this.rules = role.parse(await plane.get(this.#rolePath)).rules;
+  }
+
+  get #rolePath(): string {
+    return `/apis/rbac.authorization.k8s.io/v1/clusterroles/ops.${this.#release}`;
   }
 
   /** Gives the role all verbs but one. */
@@ -169,7 +182,7 @@ class Installed {
   }
 
   async #setRules(rules: readonly Rule[]): Promise<void> {
-    await plane.patch(this.rolePath, { rules: rules.filter(({ verbs }) => verbs.length > 0) });
+    await plane.patch(this.#rolePath, { rules: rules.filter(({ verbs }) => verbs.length > 0) });
   }
 
   async sweep(): Promise<SweepReport> {
@@ -189,7 +202,7 @@ class Installed {
   }
 }
 
-const installed = new Installed();
+const installed = new Installed("janitor");
 
 describe("the rights that the chart gives", () => {
   const addLock = (hostname: string, stack: string): void => {
@@ -201,8 +214,8 @@ describe("the rights that the chart gives", () => {
   };
 
   /** What a sweep says of each lock, by the lock's stack; and whether the report names the cluster. */
-  const describeSweep = async (): Promise<Readonly<Record<string, string>>> => {
-    const { locks, clusters } = await installed.sweep();
+  const describeSweep = async (as = installed): Promise<Readonly<Record<string, string>>> => {
+    const { locks, clusters } = await as.sweep();
     const named = clusters[0]?.uid === undefined ? "unnamed" : "named";
     return { ...Object.fromEntries(locks.map(({ key, verdict, reason }) => [key.split("/")[4] ?? "", `${verdict}: ${reason}`])), cluster: named };
   };
@@ -232,6 +245,14 @@ describe("the rights that the chart gives", () => {
     expect(await describeSweep()).toEqual(WHOLE);
     const { exitCode, items } = await installed.check();
     expect({ exitCode, denied: items.filter(({ status }) => status === "denied") }).toEqual({ exitCode: 0, denied: [] });
+  });
+
+  it("are enough in namespaces of one's choice, too", async () => {
+    const spaced = new Installed("spaced", { namespaces: ["iac"] });
+    await spaced.install();
+    expect(await describeSweep(spaced)).toEqual(WHOLE);
+    expect((await spaced.check()).items.filter(({ status }) => status === "denied")).toEqual([]);
+    expect(spaced.rules.flatMap(({ resources }) => resources)).toEqual(["nodes", "namespaces"]);
   });
 
   it("with all of them watch has nothing to complain of", async () => {

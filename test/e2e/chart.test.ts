@@ -5,6 +5,7 @@ import { join } from "node:path";
 
 import { afterAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import { z } from "zod";
 
 import packageJson from "../../package.json" with { type: "json" };
 import { readSettings } from "../../src/config.ts";
@@ -82,6 +83,12 @@ describe("values that are good", () => {
     writeFileSync(file, text);
     expect(readSettings({}, {}, file)).toMatchObject({ delete: "delete" in VALUES[name], failOn: ["none"] });
     expect(text).not.toContain("exclusiveDiscovered");
+  });
+
+  it("those of the README are good", () => {
+    const [, helm = ""] = readFileSync("README.md", "utf8").split("\n## Helm\n");
+    const blocks = Array.from((helm.split("\n## ")[0] ?? "").matchAll(/```yaml\n([^]*?)```/g), ([, text = ""]) => z.looseObject({}).parse(parse(text)));
+    expect(blocks.map((values) => render(values).find(({ kind }) => kind === "CronJob" || kind === "Deployment")?.kind)).toEqual(["CronJob", "Deployment"]);
   });
 
   it("a change of the configuration makes new pods", () => {
