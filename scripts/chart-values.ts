@@ -12,6 +12,7 @@ const NOT_OF_THE_CHART: ReadonlySet<string> = new Set([
   "listen",
   "locks",
   "namespaces",
+  "ownPod",
   "podsFrom",
   "podsTakenAt",
   "probeProcesses",
