@@ -117,6 +117,9 @@ async function checkCluster(cluster: ClusterSource, owners: readonly OwnerPatter
     stacks.kind === "listed"
       ? item("cluster", "list Stacks", "ok", `${stacks.stacks.length} seen`)
       : item("cluster", "list Stacks", "unknown", `${stacks.problem}; locks of the built-in patterns stay undetermined, unless --require-stack=no`),
+    ...(stacks.kind === "listed" && stacks.withoutWorkspaces !== undefined
+      ? [item("cluster", "list Workspaces", "unknown", `${stacks.withoutWorkspaces}; a lock that only a Workspace accounts for is foreign`)]
+      : []),
     ...describeProofs(observed).map(([name, available, message]) => item("proof", name, available ? "ok" : "denied", message)),
     ...owners.map((pattern) => {
       const matching = hostnames.filter((hostname) => matchOwners(hostname, [pattern]).length > 0);

@@ -47,6 +47,7 @@ export async function runWatch(settings: Settings, surroundings: Surroundings): 
         openBackends: (signal) => store.open(signal),
         newRunId: randomUUID,
         newDeadline: () => AbortSignal.timeout(longest),
+        onUnfollowed: (problem) => void log("warn", `${problem}; without these changes every lock is looked at when the interval ends`),
         onEvent: (event) => void stdout.write(formatLine(event)),
         onSweep: (report, whole) => {
           metrics.observe(report, whole);

@@ -27,6 +27,8 @@ export interface WatchParts extends Omit<SweepParts, "backends" | "discovery" | 
   readonly newDeadline: () => AbortSignal;
   /** Told of each change. */
   readonly onEvent: (event: WatchEvent) => void;
+  /** Told once of each reason why changes are missed; then the interval is what finds them. */
+  readonly onUnfollowed: (problem: string) => void;
   /** Told of each sweep that has ended. `whole`: it was about every lock. */
   readonly onSweep: (report: SweepReport, whole: boolean) => void;
 }
@@ -57,6 +59,7 @@ class Watch {
   /** Locks that a Stack's message has named since the last sweep, by their keys. */
   readonly #named = new Map<string, WantedLock>();
   #wake = new AbortController();
+  readonly #unfollowed = new Set<string>();
 
   constructor(settings: WatchSettings, parts: WatchParts) {
     this.#settings = settings;
@@ -77,10 +80,19 @@ class Watch {
         this.#wake.abort();
         return;
       }
+      case "unfollowed":
+        return this.#tellUnfollowed(sign.problem);
       case "lost":
+        this.#tellUnfollowed(sign.problem);
     }
     this.#dueAt = this.#parts.now();
     this.#wake.abort();
+  }
+
+  #tellUnfollowed(problem: string): void {
+    if (this.#unfollowed.has(problem)) return;
+    this.#unfollowed.add(problem);
+    this.#parts.onUnfollowed(problem);
   }
 
   async run(): Promise<void> {
@@ -96,7 +108,7 @@ class Watch {
   }
 
   async #sweep(selection: LockSelection, whole: boolean): Promise<void> {
-    const { now, openBackends, newRunId, newDeadline, onEvent, onSweep, ...parts } = this.#parts;
+    const { now, openBackends, newRunId, newDeadline, onEvent, onUnfollowed: _, onSweep, ...parts } = this.#parts;
     const begunAt = now();
     this.#begunAt = begunAt;
     // A sign that comes while the sweep runs asks for another one.

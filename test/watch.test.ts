@@ -11,6 +11,7 @@ import { RULES, SweepWorld } from "./sweep-world.ts";
 /** A world in which things happen at set times after the beginning of a watch; its clock moves only while the watch sleeps. */
 class WatchedWorld extends SweepWorld {
   readonly events: WatchEvent[] = [];
+  readonly unfollowed: string[] = [];
   readonly sweeps: { readonly at: number; readonly whole: boolean; readonly report: SweepReport }[] = [];
   readonly #startedAt: EpochNanoseconds = this.now;
   readonly #plan: { readonly at: EpochNanoseconds; readonly happen: () => void }[] = [];
@@ -42,6 +43,7 @@ class WatchedWorld extends SweepWorld {
         janitor: { version: "0.0.0-test", hostname: "test" },
         stop: this.stop.signal,
         onEvent: (event) => this.events.push(event),
+        onUnfollowed: (problem) => this.unfollowed.push(problem),
         onSweep: (report, whole) => this.sweeps.push({ at: this.#seconds(), whole, report }),
       },
     );
@@ -127,6 +129,15 @@ describe("when a watch looks", () => {
     world.at(100n * SECOND, () => world.sign({ kind: "lost", problem: "410" }));
     await world.watch(200n * SECOND);
     expect(world.times).toEqual([0, 100]);
+  });
+
+  it("and is told once why changes are missed; a kind that is not followed is no reason to look", async () => {
+    const world = new WatchedWorld();
+    for (const after of [100n, 110n]) world.at(after * SECOND, () => world.sign({ kind: "lost", problem: "no watch on pods" }));
+    for (const after of [120n, 130n]) world.at(after * SECOND, () => world.sign({ kind: "unfollowed", problem: "no watch on Stacks" }));
+    await world.watch(200n * SECOND);
+    expect(world.times).toEqual([0, 100, 110]);
+    expect(world.unfollowed).toEqual(["no watch on pods", "no watch on Stacks"]);
   });
 
   it("when a young lock comes of age, by the later of its times", async () => {

@@ -10,7 +10,8 @@ export type RequireStack = "yes" | "no" | undefined;
 /** Whether a Stack in one of the clusters accounts for a lock. */
 export type Accounting =
   | { readonly kind: "accounted"; readonly by: string }
-  | { readonly kind: "unaccounted" }
+  /** `unseen`: what could not be listed and might have accounted for it. */
+  | { readonly kind: "unaccounted"; readonly unseen?: string }
   | { readonly kind: "not-listed"; readonly problem: string };
 
 /** True when some matching pattern admits the lock only if a Stack accounts for it, and none admits it without. */
@@ -38,7 +39,9 @@ export function accountForLock(
     if (found !== undefined) return { kind: "accounted", by: `${found.kind} ${found.namespace}/${found.name}` };
   }
   const [problem] = unlisted;
-  return problem === undefined ? { kind: "unaccounted" } : { kind: "not-listed", problem };
+  if (problem !== undefined) return { kind: "not-listed", problem };
+  const [unseen] = clusters.flatMap(({ stacks }) => (stacks.kind === "listed" && stacks.withoutWorkspaces !== undefined ? [stacks.withoutWorkspaces] : []));
+  return unseen === undefined ? { kind: "unaccounted" } : { kind: "unaccounted", unseen };
 }
 
 function accountsFor(resource: StackResource, lockedStack: string, hostname: string, patterns: readonly OwnerPattern[], backend: BackendIdentity): boolean {

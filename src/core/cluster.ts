@@ -107,7 +107,10 @@ export type PodList = {
 
 export type NodeList = { readonly kind: "listed"; readonly nodes: readonly Node[] } | { readonly kind: "unlisted"; readonly problem: string };
 
-export type StackList = { readonly kind: "listed"; readonly stacks: readonly StackResource[] } | { readonly kind: "unlisted"; readonly problem: string };
+export type StackList =
+  /** `withoutWorkspaces`: why the list has Stacks only. */
+  | { readonly kind: "listed"; readonly stacks: readonly StackResource[]; readonly withoutWorkspaces?: string }
+  | { readonly kind: "unlisted"; readonly problem: string };
 
 /** What was seen of the Stacks of one cluster. */
 export interface StackListOfCluster {

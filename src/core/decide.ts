@@ -139,7 +139,10 @@ function judgeStack(owner: Owner, lock: ObservedLock, { clusters, settings, back
         `whether a Stack here accounts for the lock is not known: ${escapeUntrusted(accounting.problem)}`,
       );
     case "unaccounted":
-      return applies({ verdict: "foreign", reason: "no-stack" }, `no Stack here accounts for the lock (--require-stack=no if its Stack was deleted)`);
+      return applies(
+        { verdict: "foreign", reason: "no-stack" },
+        `no Stack here accounts for the lock (--require-stack=no if its Stack was deleted)${accounting.unseen === undefined ? "" : `; Workspaces might, but ${escapeUntrusted(accounting.unseen)}`}`,
+      );
   }
 }
 

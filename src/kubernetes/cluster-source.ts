@@ -7,7 +7,9 @@ export type ClusterSign =
   /** A Stack's latest update failed, and its message may name the lock that is in the way. */
   | { readonly kind: "stack"; readonly message: string }
   /** Changes may have been missed. */
-  | { readonly kind: "lost"; readonly problem: string };
+  | { readonly kind: "lost"; readonly problem: string }
+  /** Signs of one kind do not come. */
+  | { readonly kind: "unfollowed"; readonly problem: string };
 
 /** A cluster that can be looked at again and again, each time after the locks were read. */
 export interface ClusterSource {

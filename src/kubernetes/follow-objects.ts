@@ -39,7 +39,7 @@ export async function followObjects(client: ApiClient, resource: ListedResource,
         randomize: true,
         signal,
         onFailedAttempt: ({ error }) => {
-          if (!signal.aborted) follower.onLost(error.message);
+          if (!signal.aborted && !(error instanceof AbsentKind)) follower.onLost(error.message);
         },
       });
     } catch (error) {
@@ -47,6 +47,9 @@ export async function followObjects(client: ApiClient, resource: ListedResource,
     }
   }
 }
+
+/** The cluster has no such kind, so there is nothing to miss. */
+class AbsentKind extends Error {}
 
 /** Where a watch goes on; undefined where that is not known. */
 interface Place {
@@ -85,6 +88,7 @@ async function followOnce(client: ApiClient, resource: ListedResource, place: Pl
 /** A list of one object tells the version of the whole, without reading it. */
 async function readVersion(client: ApiClient, resource: ListedResource, signal: AbortSignal): Promise<string> {
   const answer = await client.get(resource.path, { limit: "1" }, signal);
+  if (answer.kind === "refused" && answer.status === 404) throw new AbsentKind(describeRefusal(answer, resource));
   if (answer.kind !== "ok") throw new Error(describeRefusal(answer, resource));
   const parsed = list.safeParse(answer.body);
   if (!parsed.success) throw new Error(`the answer to the list of ${resource.name} is no list`);

@@ -108,6 +108,7 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
 
   const listStacks = async (signal: AbortSignal): Promise<StackList> => {
     let stacks: StackResource[] = [];
+    let withoutWorkspaces: string | undefined;
     for (const [path, resource] of STACK_RESOURCES) {
       for (const each of stackPaths(path)) {
         const before = stacks;
@@ -115,9 +116,10 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
         const result = await listObjects(client, { path: each, name: resource }, query, visit, signal);
         // Without the right to see Workspaces the Stacks alone may account for a lock; without Stacks nothing is known.
         if (result.kind === "failed" && resource === "stacks.pulumi.com") return { kind: "unlisted", problem: result.problem };
+        if (result.kind === "failed") withoutWorkspaces = result.problem;
       }
     }
-    return { kind: "listed", stacks };
+    return { kind: "listed", stacks, ...(withoutWorkspaces === undefined ? {} : { withoutWorkspaces }) };
   };
 
   return {
@@ -170,10 +172,11 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
         if (sign !== undefined) onSign(sign);
       };
       // Without Stacks, or the right to see them, the interval is enough.
+      const onUnfollowed = (problem: string): void => onSign({ kind: "unfollowed", problem });
       const stacks = stackPaths(STACKS_PATH).map((path) => ({ path, name: "stacks.pulumi.com" }));
       await Promise.all([
         ...podPaths.map((resource) => followObjects(client, resource, { onChange: (pod, type) => tell(readStopped(pod, type)), onLost }, signal)),
-        ...stacks.map((resource) => followObjects(client, resource, { onChange: (stack) => tell(readFailure(stack)), onLost: () => undefined }, signal)),
+        ...stacks.map((resource) => followObjects(client, resource, { onChange: (stack) => tell(readFailure(stack)), onLost: onUnfollowed }, signal)),
       ]);
     },
     close: () => client.close(),

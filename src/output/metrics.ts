@@ -34,6 +34,8 @@ export function openMetrics(version: string): Metrics {
   });
   const lastSuccess = gauge("last_success_timestamp_seconds", "When a sweep of every lock last read every backend and cluster it needed.", []);
   const errors = counter("errors_total", "Backends and clusters that could not be read, by kind of error.", ["kind", "source"]);
+  // A counter that is first seen at 1 has not increased, for Prometheus (https://prometheus.io/docs/practices/instrumentation/#avoid-missing-metrics).
+  refusals.inc({ kind: "max-deletions" }, 0);
   gauge("build_info", "The version that runs.", ["version"]).set({ version }, 1);
   return {
     observe: (report, whole) => {
@@ -54,6 +56,7 @@ export function openMetrics(version: string): Metrics {
           ({ backend, action }) => formatIdentity(backend) === name && action !== "deleted" && action !== "deleted-unconfirmed" && action !== "vanished",
         );
         for (const verdict of verdictName.options) locks.set({ backend: name, verdict }, here.filter((lock) => lock.verdict === verdict).length);
+        removalFailures.inc({ backend: name }, 0);
         oldestHeld.set({ backend: name }, Math.max(0, ...here.filter(({ verdict }) => verdict === "held").map(({ ageSeconds = 0 }) => ageSeconds)));
       }
       if ([...report.backends, ...report.clusters].every(({ error }) => error === undefined)) lastSuccess.set(Date.parse(report.finishedAt) / 1_000);

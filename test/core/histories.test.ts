@@ -430,6 +430,8 @@ describe("2.3 how people write the Stack of a lock", () => {
 
   it("the message of a lock whose Stack was deleted names the way around", () => {
     expect(judge(shop, { clusters: [aCluster({ stacks: [] })] }).message).toContain("--require-stack=no");
+    const stacks = { kind: "listed" as const, stacks: [], withoutWorkspaces: 'the verb "list" on workspaces is not allowed' };
+    expect(judge(shop, { clusters: [{ ...aCluster(), stacks }] }).message).toContain('Workspaces might, but the verb "list" on workspaces is not allowed');
   });
 });
 

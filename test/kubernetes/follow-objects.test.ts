@@ -145,6 +145,18 @@ describe("a watch that ends", () => {
   });
 });
 
+it("a Stack's watch that is not allowed is told; of a kind that is not there nothing is missed", async () => {
+  answerWatches(PODS, []);
+  const withPods = server.answer;
+  let status = 404;
+  server.answer = (call, earlier) => (call.path.includes("stacks") ? { kind: "status", status } : withPods?.(call, earlier));
+  follow();
+  await until(() => server.calls.find(({ path }) => path.includes("stacks")));
+  status = 403;
+  await until(() => signs[0]);
+  expect(signs).toEqual([{ kind: "unfollowed", problem: expect.stringContaining('"list" on stacks.pulumi.com is not allowed') }]);
+});
+
 it("a signal ends it while a watch is silent", async () => {
   answerWatches(PODS, []);
   follow();

@@ -124,6 +124,12 @@ describe("a whole list", () => {
     expect(stacks).toMatchObject({ kind: "unlisted", problem: expect.stringContaining('"list" on stacks.pulumi.com') });
   });
 
+  it("Workspaces that may not be listed leave the Stacks, and say so", async () => {
+    server.answer = ({ path }) => (path.includes("workspaces") ? { kind: "status", status: 403 } : undefined);
+    const problem = expect.stringContaining('"list" on workspaces.auto.pulumi.com');
+    expect((await observe("app-workspace-0")).stacks).toEqual({ kind: "listed", stacks: [], withoutWorkspaces: problem });
+  });
+
   it("a cluster without the operator's kinds has no Stacks, which is known", async () => {
     server.answer = ({ path }) => (path.startsWith("/apis/") ? { kind: "status", status: 404 } : undefined);
     expect((await observe("app-workspace-0")).stacks).toEqual({ kind: "listed", stacks: [] });

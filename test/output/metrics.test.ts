@@ -59,6 +59,13 @@ describe("the metrics of a sweep of every lock", () => {
     expect(await samplesOf(metrics, "errors_total")).toEqual(['{kind="cluster",source="test"} 1']);
   });
 
+  it("what has not happened yet is there as 0, so that its first time is an increase", async () => {
+    const metrics = openMetrics("1.2.3");
+    expect(await samplesOf(metrics, "refusals_total")).toEqual(['{kind="max-deletions"} 0']);
+    metrics.observe(await (await aWorld()).sweep(), true);
+    expect(await samplesOf(metrics, "removal_failures_total")).toEqual(['{backend="gs://state"} 0']);
+  });
+
   it("a closed valve is counted, and a sweep of some locks leaves the gauges alone", async () => {
     const metrics = openMetrics("1.2.3");
     const world = await aWorld();

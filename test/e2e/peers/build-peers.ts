@@ -37,6 +37,8 @@ const PEERS: readonly Peer[] = [
   { name: "versitygw", target: "github.com/versity/versitygw/cmd/versitygw@v1.8.0", flags: STRIP },
   { name: "fake-gcs-server", target: "github.com/fsouza/fake-gcs-server@v1.56.1", flags: STRIP },
   { name: "pulumi-language-yaml", target: "github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml@v1.25.0", flags: STRIP },
+  { name: "helm", target: "helm.sh/helm/v4/cmd/helm@v4.3.2", flags: STRIP },
+  { name: "promtool", target: "github.com/prometheus/prometheus/cmd/promtool@v0.316.0", flags: STRIP },
 ];
 
 /** What a node with real pods needs beside these. */
