@@ -34,13 +34,13 @@ export async function stopChild(child: ChildProcess): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Tries again until the check gives something; throws after a minute. `every`: milliseconds between two tries. */
-export async function waitFor<Value>(what: string, check: () => Promise<Value | undefined>, { every = 50 } = {}): Promise<Value> {
-  const until = Date.now() + 60_000;
+/** Tries again until the check gives something; throws after a minute, unless said otherwise. In milliseconds: between two tries, and in all. */
+export async function waitFor<Value>(what: string, check: () => Promise<Value | undefined>, { every = 50, within = 60_000 } = {}): Promise<Value> {
+  const until = Date.now() + within;
   for (;;) {
     const value = await check();
     if (value !== undefined) return value;
-    if (Date.now() > until) throw new Error(`waited a minute in vain for ${what}`);
+    if (Date.now() > until) throw new Error(`waited ${within / 1_000} s in vain for ${what}`);
     await new Promise((done) => {
       setTimeout(done, every);
     });
