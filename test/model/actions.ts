@@ -1,3 +1,4 @@
+import { openBackendAuditLog } from "../../src/output/backend-audit-log.ts";
 import { restoreLock } from "../../src/restore.ts";
 import { runSweep, type SweepPlan } from "./janitor.ts";
 import type { SimulatedNode } from "./node.ts";
@@ -6,7 +7,6 @@ import type { Manners, PulumiProcess } from "./process.ts";
 import { ModelStore } from "./store.ts";
 import { StoreView } from "./views.ts";
 import type { Setup, World } from "./world.ts";
-import { openBackendAuditLog } from "../../src/output/backend-audit-log.ts";
 
 /** What may be done to a pod as a whole. */
 export type PodChange = "debug" | "delete" | "evict" | "force-delete" | "collect" | "complete" | "fail";
@@ -221,7 +221,7 @@ function copyBucket(world: World): void {
 
 /** A person puts the removed lock back that was removed last. */
 async function restoreLast(world: World): Promise<void> {
-  const view = new StoreView(world.store, world, { before: () => Promise.resolve(undefined), after: () => Promise.resolve() });
+  const view = new StoreView(world.store, world, { lookedAt: 0n, before: () => Promise.resolve(undefined), after: () => Promise.resolve() });
   const audit = openBackendAuditLog(view.records);
   const { signal } = new AbortController();
   const last = (await audit.readAll(signal)).findLast(({ outcome, restored }) => outcome?.action === "deleted" && restored === undefined);

@@ -104,7 +104,12 @@ const single: fc.Arbitrary<Action> = fc.oneof(
     }),
   },
   { weight: 4, arbitrary: restart },
-  { weight: 5, arbitrary: fc.constantFrom<PodChange>("debug", "delete", "evict", "force-delete", "force-delete", "collect", "complete", "fail").chain((what) => ofPod(what)) },
+  {
+    weight: 5,
+    arbitrary: fc
+      .constantFrom<PodChange>("debug", "delete", "evict", "force-delete", "force-delete", "collect", "complete", "fail")
+      .chain((what) => ofPod(what)),
+  },
   {
     weight: 5,
     arbitrary: fc
@@ -159,7 +164,13 @@ const story: fc.Arbitrary<readonly Action[]> = fc.oneof(
     ]),
   // A lock is left behind, time passes, a sweep.
   fc
-    .tuple(pulumi, pause, fc.oneof(restart, ofPod("delete"), ofPod("force-delete"), ofPod("complete"), fc.constant<Action>({ do: "process", process: 0, what: "kill" })), pause, sweep)
+    .tuple(
+      pulumi,
+      pause,
+      fc.oneof(restart, ofPod("delete"), ofPod("force-delete"), ofPod("complete"), fc.constant<Action>({ do: "process", process: 0, what: "kill" })),
+      pause,
+      sweep,
+    )
     .map(([start, a, end, b, swept]): readonly Action[] => [start, { do: "wait", seconds: a }, end, { do: "wait", seconds: b }, swept]),
   // A container restarts and pulumi in it locks at once, perhaps unreported.
   fc

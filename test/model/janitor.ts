@@ -26,11 +26,7 @@ export const SKEW = 5n * SECOND;
 const CONFIRM_DELAY = 3;
 
 /** One sweep of the configured clusters over every store; gives nothing when the janitor died. */
-export async function runSweep(
-  world: World,
-  plan: SweepPlan,
-  perform: (world: World, action: Action) => Promise<void>,
-): Promise<SweepReport | undefined> {
+export async function runSweep(world: World, plan: SweepPlan, perform: (world: World, action: Action) => Promise<void>): Promise<SweepReport | undefined> {
   const never = new Promise<never>(() => undefined);
   const died = Promise.withResolvers<undefined>();
   const stop = new AbortController();
@@ -42,6 +38,7 @@ export async function runSweep(
     return await never;
   };
   const steps: Steps = {
+    lookedAt: world.timeline.now,
     before: async (name) => {
       if (dead) return await never;
       calls += 1;

@@ -1,7 +1,7 @@
+import type { Pod } from "../../src/core/cluster.ts";
 // What must go: told from what the API shows, by the design's words and not by the rules' code.
 import { parseLockBody, type Owner } from "../../src/core/lock.ts";
 import { matchOwners, BUILTIN_OWNERS } from "../../src/core/owner.ts";
-import type { Pod } from "../../src/core/cluster.ts";
 import { perform } from "./actions.ts";
 import { seconds } from "./clock.ts";
 import { runSweep } from "./janitor.ts";
@@ -25,7 +25,10 @@ function isHealthy(world: World): boolean {
   const now = world.timeline.now;
   const nodes = world.nodes.every(
     ({ inApi, outOfService, ready, readySince, clock }) =>
-      (!inApi || outOfService || (ready === "True" && readySince < now - seconds(640))) && clock.steps.length === 0 && clock.offset >= seconds(-2) && clock.offset <= seconds(2),
+      (!inApi || outOfService || (ready === "True" && readySince < now - seconds(640))) &&
+      clock.steps.length === 0 &&
+      clock.offset >= seconds(-2) &&
+      clock.offset <= seconds(2),
   );
   return nodes && world.mayDelete && Math.abs(setup.janitorAhead) <= 2 && Math.abs(setup.storeAhead) <= 2 && Math.abs(setup.guestAhead) <= 2;
 }
@@ -55,8 +58,14 @@ function isProvablyGone(world: World, store: ModelStore, { bytes, storedAt }: St
   const now = world.timeline.now;
   // Pulled or copied late, a lock is as young as its store says.
   if (now - owner.lockedAt < seconds(80) || now - storedAt < seconds(80)) return false;
-  const candidates = world.clusters.flatMap(({ pods }) => pods.filter((pod) => pod.inApi && sharesHostname(pod.hostname, owner.hostname)).map((pod) => pod.toApi()));
-  return candidates.every((pod) => isOver(pod) || isYounger(pod, owner, storedAt, world) || hasRestarted(pod, owner));
+  const candidates = world.clusters.flatMap(({ pods }) => pods.filter((pod) => pod.inApi && sharesHostname(pod.hostname, owner.hostname)));
+  return candidates.every((candidate) => {
+    const { node } = candidate;
+    const pod = candidate.toApi();
+    // A status is worth what its node is: only a deleted node's pods are over for good.
+    if (!node.inApi || node.ready !== "True") return !node.inApi && isOver(pod);
+    return isOver(pod) || isYounger(pod, owner, storedAt, world) || hasRestarted(pod, owner);
+  });
 }
 
 /** An FQDN is compared by its beginning. */
@@ -69,10 +78,15 @@ function isOver({ phase, containers, disruption, nodeName }: Pod): boolean {
   return (phase === "Succeeded" || phase === "Failed") && ended && disruption === undefined && nodeName !== undefined;
 }
 
-function isYounger({ createdAt, containers }: Pod, { lockedAt }: Owner, storedAt: bigint, world: World): boolean {
-  const started = containers.every(({ state, last }) => (state.kind === "running" ? (state.startedAt ?? 0n) : lockedAt) >= lockedAt && (last?.startedAt ?? lockedAt) >= lockedAt);
+function isYounger({ createdAt, containers, runtimeClassName }: Pod, { lockedAt }: Owner, storedAt: bigint, world: World): boolean {
+  const started = containers.every(
+    ({ state, last }) => (state.kind === "running" ? (state.startedAt ?? 0n) : lockedAt) >= lockedAt && (last?.startedAt ?? lockedAt) >= lockedAt,
+  );
   const settled = createdAt < world.timeline.now - seconds(world.setup.settle + 5);
-  return started && settled && createdAt > lockedAt + seconds(12) && createdAt > storedAt + seconds(12) && containers.some(({ state }) => state.kind === "running");
+  if (runtimeClassName !== undefined && !world.setup.store.notesTimes) return false;
+  return (
+    started && settled && createdAt > lockedAt + seconds(12) && createdAt > storedAt + seconds(12) && containers.some(({ state }) => state.kind === "running")
+  );
 }
 
 /** Its containers all run anew since well after the lock, and the run before was there when the lock was written. */

@@ -29,8 +29,8 @@ export class SimulatedNode {
   ready: Node["ready"] = "True";
   readySince: EpochNanoseconds;
   outOfService = false;
-  /** When it lost Ready, last: the API forgets that where one trouble follows another. */
-  wasFalseBeforeUnknown: EpochNanoseconds | undefined;
+  /** Every change of Ready, in true time: the API tells of the last one only. */
+  readonly changes: { readonly at: EpochNanoseconds; readonly ready: Node["ready"] }[] = [];
   /** Called when its kubelet can act and report again. */
   onReturn: () => void = () => undefined;
   readonly #timeline: Timeline;
@@ -91,8 +91,7 @@ export class SimulatedNode {
 
   #setReady(ready: Node["ready"]): void {
     if (this.ready === ready) return;
-    if (this.ready === "False" && ready === "Unknown") this.wasFalseBeforeUnknown = this.readySince;
-    else if (ready === "True") this.wasFalseBeforeUnknown = undefined;
+    this.changes.push({ at: this.#timeline.now, ready });
     this.ready = ready;
     this.readySince = this.#apiClock.readSecond();
   }

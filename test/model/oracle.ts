@@ -1,6 +1,5 @@
 import type { SweepReport } from "../../src/core/report.ts";
-import { formatTimestamp } from "../../src/core/time.ts";
-import { seconds } from "./clock.ts";
+import { formatTimestamp, type EpochNanoseconds } from "../../src/core/time.ts";
 import { SKEW } from "./janitor.ts";
 import type { PulumiProcess } from "./process.ts";
 import type { ModelStore, StoredLock } from "./store.ts";
@@ -8,7 +7,13 @@ import { Tally } from "./tally.ts";
 import type { World } from "./world.ts";
 
 /** What the README says that no one can know from the API; a removal because of it is counted apart. */
-export type KnownLimit = "trouble that did not cost Ready" | "hang, then silence" | "two pods of one hostname" | "clock set back" | "node object deleted while it runs";
+export type KnownLimit =
+  | "trouble that did not cost Ready"
+  | "one trouble after another"
+  | "two pods of one hostname"
+  | "clock set back"
+  | "runtime class, and clocks beyond --clock-skew"
+  | "node object deleted while it runs";
 
 /** Watches a world: what must never happen, and what must. */
 export class Oracle {
@@ -21,15 +26,15 @@ export class Oracle {
     this.#world = world;
   }
 
-  /** P1 to P3, at the moment when a janitor's delete takes effect. */
-  judgeRemoval(store: ModelStore, lock: StoredLock): void {
+  /** P1 to P3, at the moment when a janitor's delete takes effect. `lookedAt`: when that janitor last listed nodes. */
+  judgeRemoval(store: ModelStore, lock: StoredLock, lookedAt: EpochNanoseconds): void {
     this.tally.add("removals");
     this.#world.note(() => `  removed: ${lock.key}, whose writer is ${lock.writer?.state ?? "nobody"}; ${describeNodes(this.#world)}`);
     if (!this.#world.mayDelete) this.violations.push(`P4: a dry run removed ${lock.key}`);
     if (!hasIntent(store, lock)) this.violations.push(`P3: ${lock.key} was removed without an intent that holds this very version and its body`);
     const { writer } = lock;
     if (writer?.lives !== true) return;
-    const limit = findLimit(writer, lock, this.#world);
+    const limit = findLimit(writer, lock, this.#world, lookedAt);
     if (limit === undefined) this.violations.push(`P1: ${lock.key} was removed while ${describeProcess(writer)} lives`);
     else this.limits.push(limit);
   }
@@ -57,7 +62,8 @@ export class Oracle {
       }
       for (const { backend, key, action, record } of report.locks) {
         if (bucketOf(backend) !== store.bucket || action !== "deleted") continue;
-        if (!store.departures.some(({ lock, by }) => lock.key === key && by === "janitor")) this.violations.push(`P6: the report says that ${key} was deleted, and it was not`);
+        if (!store.departures.some(({ lock, by }) => lock.key === key && by === "janitor"))
+          this.violations.push(`P6: the report says that ${key} was deleted, and it was not`);
         if (record === undefined) this.violations.push(`P3: no record is told for ${key}`);
       }
     }
@@ -99,7 +105,12 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 function describeNodes({ nodes }: World): string {
-  return nodes.map(({ name, ready, readySince, cut, hung, on, inApi }) => `${name} ${inApi ? ready : "not there"} since ${formatTimestamp(readySince)}${cut ? ", cut" : ""}${hung ? ", hung" : ""}${on ? "" : ", off"}`).join("; ");
+  return nodes
+    .map(
+      ({ name, ready, readySince, cut, hung, on, inApi }) =>
+        `${name} ${inApi ? ready : "not there"} since ${formatTimestamp(readySince)}${cut ? ", cut" : ""}${hung ? ", hung" : ""}${on ? "" : ", off"}`,
+    )
+    .join("; ");
 }
 
 function describeProcess({ place, pid, state }: PulumiProcess): string {
@@ -108,21 +119,29 @@ function describeProcess({ place, pid, state }: PulumiProcess): string {
 }
 
 /** Which documented limit lets a live lock go, if one does: told by what truly happened to the writer's pod, never by the verdict. */
-function findLimit(writer: PulumiProcess, lock: StoredLock, world: World): KnownLimit | undefined {
+function findLimit(writer: PulumiProcess, lock: StoredLock, world: World, lookedAt: EpochNanoseconds): KnownLimit | undefined {
   const { place, clock } = writer;
   if (place === undefined) return undefined;
   const { pod, container } = place;
   const since = container.runsSince;
   const steppedBack = clock.steps.some(({ at, by }) => since !== undefined && at >= since && by < -SKEW);
   if (steppedBack) return "clock set back";
+  // A guest's clock is vouched for by the store's and the host's.
+  const vouchers = [pod.node.clock, world.store.clock].map(({ offset }) => (offset < 0n ? -offset : offset));
+  if (pod.guest !== undefined && vouchers.some((offset) => offset > SKEW / 2n)) return "runtime class, and clocks beyond --clock-skew";
   const { forceDeletion: forced, node } = pod;
   if (forced === undefined || forced.trouble === "none") return undefined;
   if (!node.inApi) return "node object deleted while it runs";
   // Since the pod was force-deleted the API has said nothing but Ready of its node.
-  if (forced.readyThen === "True" && node.ready === "True" && node.readySince <= forced.at + seconds(3)) return "trouble that did not cost Ready";
-  if (node.ready === "Unknown" && node.wasFalseBeforeUnknown !== undefined) return "hang, then silence";
-  const twin = world.pods.some(
-    (other) => other.hostname === pod.hostname && (other.name !== pod.name || other.plan.namespace !== pod.plan.namespace) && other.createdAt <= lock.storedAt + SKEW,
-  );
-  return twin ? "two pods of one hostname" : undefined;
+  const seen = node.changes.filter(({ at }) => at <= lookedAt);
+  if (forced.readyThen === "True" && seen.every(({ at }) => at < forced.at)) return "trouble that did not cost Ready";
+  const [before, last] = seen.slice(-2);
+  if (before !== undefined && last !== undefined && before.ready !== "True" && last.ready !== "True") return "one trouble after another";
+  const twin = world.clusters
+    .find(({ pods }) => pods.includes(pod))
+    ?.pods.some(
+      (other) =>
+        other.hostname === pod.hostname && (other.name !== pod.name || other.plan.namespace !== pod.plan.namespace) && other.createdAt <= lock.storedAt + SKEW,
+    );
+  return twin === true ? "two pods of one hostname" : undefined;
 }

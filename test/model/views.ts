@@ -2,7 +2,7 @@
 import type { Backend, Deletion, LockEntry, LockRead, RecordStore, WriteCheck } from "../../src/backends/backend.ts";
 import type { ClusterObservation, Pod, StackList } from "../../src/core/cluster.ts";
 import { parseLockBody } from "../../src/core/lock.ts";
-import type { Nanoseconds } from "../../src/core/time.ts";
+import type { EpochNanoseconds, Nanoseconds } from "../../src/core/time.ts";
 import { JanitorError } from "../../src/errors.ts";
 import type { ClusterSource } from "../../src/kubernetes/cluster-source.ts";
 import { matchHostnames } from "../../src/kubernetes/match-hostnames.ts";
@@ -15,6 +15,8 @@ export type StoreFault = "refused" | "answer-lost" | "sent-twice";
 
 /** Runs before and after each call. */
 export interface Steps {
+  /** When the nodes were last listed, in true time. */
+  lookedAt: EpochNanoseconds;
   before(call: string): Promise<StoreFault | undefined>;
   after(): Promise<void>;
 }
@@ -62,7 +64,9 @@ export class StoreView implements Backend {
 
   async *listLocks(): AsyncGenerator<readonly LockEntry[]> {
     const pages = await this.#call("list", () => {
-      const entries = Array.from(this.#store.objects.values(), ({ key, storedAt }): LockEntry => (this.#store.manners.notesTimes ? { key, storedAt } : { key }));
+      const entries = Array.from(this.#store.objects.values(), ({ key, storedAt }): LockEntry =>
+        this.#store.manners.notesTimes ? { key, storedAt } : { key },
+      );
       return [entries.slice(0, 2), entries.slice(2)];
     });
     for (const page of pages) yield page;
@@ -85,7 +89,7 @@ export class StoreView implements Backend {
         const lock = this.#store.objects.get(key);
         if (lock === undefined) return { kind: "vanished" };
         if (lock.version !== version) return { kind: "changed" };
-        this.#world.oracle.judgeRemoval(this.#store, lock);
+        this.#world.oracle.judgeRemoval(this.#store, lock, this.#steps.lookedAt);
         this.#store.depart(key, "janitor");
         return { kind: "deleted", conditionEnforced: true };
       },
@@ -148,6 +152,7 @@ export class ClusterView implements ClusterSource {
 
   async observe(hostnames: ReadonlySet<string>): Promise<ClusterObservation> {
     await this.#steps.before("nodes");
+    this.#steps.lookedAt = this.#world.timeline.now;
     const nodes = this.#cluster.nodes.filter(({ inApi }) => inApi).map((node) => node.toApi());
     await this.#steps.before("pods");
     let pods = this.#listPods();
