@@ -38,10 +38,11 @@ export function findDoubtfulNodes(nodes: readonly Node[], { lockedAt, now, skew,
     .filter((node) => node.createdAt <= lockedAt + skew && !node.outOfService && !ignored.names.includes(node.name))
     .flatMap((node) => {
       if (node.ready !== "True") {
-        // It was still Ready when the pod in question was deleted, so its kubelet learnt of that.
+        // It was still Ready when the pod in question was deleted, so its kubelet learnt of that; or it had been cut off before, came back
+        // and was lost again, of which the API shows the last loss only: then the pod has had its grace period when that is long ago.
         const lostSince = node.readySince;
         const noticed = node.ready === "False" ? HANG_NOTICED : SILENCE_NOTICED;
-        if (deletedBefore !== undefined && lostSince !== undefined && lostSince > deletedBefore + noticed) return [];
+        if (deletedBefore !== undefined && lostSince !== undefined && lostSince > deletedBefore + noticed && lostSince <= now - RETURNED_NODE_DOUBT) return [];
         return [{ name: node.name, why: `is not Ready (${node.ready})` }];
       }
       if (node.readySince === undefined) return [{ name: node.name, why: "does not say since when it is Ready" }];

@@ -72,6 +72,11 @@ describe("a node on which an absent pod may still run", () => {
     );
   });
 
+  it("was cut off when the pod was deleted, came back, and was lost again just now: the API shows the last loss only", () => {
+    const lost = aNode({ ready: "Unknown", readySince: at("2026-03-10T11:55:00Z") });
+    expect(findDoubtfulNodes([lost], { lockedAt: LOCKED, now: NOW, skew: 0n, ignored: NOBODY, deletedBefore: at("2026-03-10T09:00:00Z") })).toHaveLength(1);
+  });
+
   it("is named in an order that does not depend on the list's", () => {
     const nodes = ["c", "a", "b"].map((name) => aNode({ name, ready: "Unknown" }));
     expect(findDoubtfulNodes(nodes, { lockedAt: LOCKED, now: NOW, skew: 0n, ignored: NOBODY, deletedBefore: undefined }).map(({ name }) => name)).toEqual([
