@@ -96,7 +96,13 @@ export async function perform(world: World, action: Action): Promise<void> {
     case "sweep":
       await runSweep(world, action.plan, perform);
       return;
-    default:
+    case "debug":
+    case "delete":
+    case "evict":
+    case "force-delete":
+    case "collect":
+    case "complete":
+    case "fail":
       changePod(world, pickPod(world, action.pod), action.do);
   }
 }

@@ -76,8 +76,7 @@ export class SimulatedCluster {
   forceDelete(pod: SimulatedPod): void {
     if (!pod.inApi) return;
     const { node } = pod;
-    const trouble = !node.inApi ? "node-deleted" : !node.reachable ? "cut" : node.hung ? "hung" : "none";
-    pod.forceDeletion = { at: this.#timeline.now, trouble, readyThen: node.ready };
+    pod.forceDeletion = { at: this.#timeline.now, trouble: node.trouble };
     this.remove(pod);
     if (node.able) {
       pod.ending = true;

@@ -24,7 +24,7 @@ const pace: fc.Arbitrary<NodePace> = fc.record({
   kill: fc.constantFrom(0.5, 2.5),
 });
 
-const nodeWords = fc.record({ clockAhead: often(0, 10, -2, -1, 2, 2, 30, -30, 3_600, -3_600), pace, joined: fc.constant(false) });
+const nodeWords = fc.record({ clockAhead: often(0, 30, -2, -1, 2, 2, 30, -30, 3_600, -3_600), pace, joined: fc.constant(false) });
 
 const setup: fc.Arbitrary<Setup> = fc.record({
   clusters: often<Setup["clusters"]>("one", 5, "two", "two", "one-of-two"),

@@ -2,7 +2,8 @@ import { BUILTIN_OWNERS } from "../../src/core/owner.ts";
 import type { SweepReport } from "../../src/core/report.ts";
 import { HOUR, SECOND } from "../../src/core/time.ts";
 import { openBackendAuditLog } from "../../src/output/backend-audit-log.ts";
-import { sweep } from "../../src/sweep.ts";
+import { sweep, type SweepParts, type SweepSettings } from "../../src/sweep.ts";
+import type { OpenBackend } from "../../src/unlock.ts";
 import type { Action } from "./actions.ts";
 import { seconds } from "./clock.ts";
 import { ClusterView, StoreView, type ApiMood, type Steps, type StoreFault } from "./views.ts";
@@ -54,13 +55,26 @@ export async function runSweep(world: World, plan: SweepPlan, perform: (world: W
       if (dead || (plan.crash !== undefined && plan.crash.after && plan.crash.call <= calls)) await die();
     },
   };
-  const backends = world.stores.map((store) => {
-    const backend = new StoreView(store, world, steps);
-    return { kind: "open", backend, audit: openBackendAuditLog(backend.records) } as const;
-  });
   const before = world.oracle.noteStores();
-  const running = sweep(
-    {
+  const { settings, parts, backends } = composeSweep(world, { mood: plan.mood, steps, stop: stop.signal });
+  const running = sweep({ ...settings, failOn: [], selection: { projects: [], stacks: [], locks: [] } }, { ...parts, backends });
+  const report = await Promise.race([running, died.promise]);
+  if (report === undefined) world.oracle.tally.action("janitor died");
+  else world.oracle.judgeReport(report, before);
+  return report;
+}
+
+/** What a sweep of this world is told, and works with. */
+export function composeSweep(
+  world: World,
+  { mood, steps, stop = new AbortController().signal }: { readonly mood: ApiMood; readonly steps: Steps; readonly stop?: AbortSignal },
+): {
+  readonly settings: Omit<SweepSettings, "selection" | "failOn">;
+  readonly parts: Omit<SweepParts, "backends">;
+  readonly backends: readonly OpenBackend[];
+} {
+  return {
+    settings: {
       delete: world.mayDelete,
       rules: {
         owners: [...BUILTIN_OWNERS, { glob: "iac-runner-*", profile: "explicit" }],
@@ -72,14 +86,11 @@ export async function runSweep(world: World, plan: SweepPlan, perform: (world: W
       },
       confirmDelay: CONFIRM_DELAY * 1_000,
       maxDeletions: 50,
-      failOn: [],
       overrides: [{ option: "--exclusive", value: "" }],
-      selection: { projects: [], stacks: [], locks: [] },
       warnHeldAfter: 100n * HOUR,
     },
-    {
-      backends,
-      clusters: world.configured.map((cluster) => new ClusterView(cluster, world, plan.mood, steps)),
+    parts: {
+      clusters: world.configured.map((cluster) => new ClusterView(cluster, world, mood, steps)),
       now: () => world.janitorClock.read(),
       sleep: (milliseconds) => {
         world.timeline.advance(milliseconds / 1_000);
@@ -88,12 +99,12 @@ export async function runSweep(world: World, plan: SweepPlan, perform: (world: W
       runId: world.newRunId(),
       janitor: { version: "model", hostname: "model" },
       deadline: new AbortController().signal,
-      stop: stop.signal,
+      stop,
       onProgress: () => undefined,
     },
-  );
-  const report = await Promise.race([running, died.promise]);
-  if (report === undefined) world.oracle.tally.action("janitor died");
-  else world.oracle.judgeReport(report, before);
-  return report;
+    backends: world.stores.map((store) => {
+      const backend = new StoreView(store, world, steps);
+      return { kind: "open", backend, audit: openBackendAuditLog(backend.records) } as const;
+    }),
+  };
 }

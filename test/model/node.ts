@@ -16,6 +16,12 @@ export interface NodePace {
   readonly kill: number;
 }
 
+/** A time in which a kubelet could not act. */
+export interface Trouble {
+  /** When it cost the node its Ready; undefined while it has not. */
+  costReadyAt: EpochNanoseconds | undefined;
+}
+
 /** A machine and its Node object. */
 export class SimulatedNode {
   readonly name: string;
@@ -31,6 +37,8 @@ export class SimulatedNode {
   outOfService = false;
   /** Every change of Ready, in true time: the API tells of the last one only. */
   readonly changes: { readonly at: EpochNanoseconds; readonly ready: Node["ready"] }[] = [];
+  /** The trouble it is in. */
+  trouble: Trouble | undefined;
   /** Called when its kubelet can act and report again. */
   onReturn: () => void = () => undefined;
   readonly #timeline: Timeline;
@@ -70,6 +78,8 @@ export class SimulatedNode {
     this.cut = words.cut ?? this.cut;
     this.hung = words.hung ?? this.hung;
     this.on = words.on ?? this.on;
+    if (this.able) this.trouble = undefined;
+    else this.trouble ??= { costReadyAt: undefined };
     this.#change += 1;
     const change = this.#change;
     const unlessChanged = (delay: number, ready: Node["ready"]): void =>
@@ -92,6 +102,7 @@ export class SimulatedNode {
   #setReady(ready: Node["ready"]): void {
     if (this.ready === ready) return;
     this.changes.push({ at: this.#timeline.now, ready });
+    if (this.trouble !== undefined && ready !== "True") this.trouble.costReadyAt ??= this.#timeline.now;
     this.ready = ready;
     this.readySince = this.#apiClock.readSecond();
   }

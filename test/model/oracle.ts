@@ -130,12 +130,12 @@ function findLimit(writer: PulumiProcess, lock: StoredLock, world: World, looked
   const vouchers = [pod.node.clock, world.store.clock].map(({ offset }) => (offset < 0n ? -offset : offset));
   if (pod.guest !== undefined && vouchers.some((offset) => offset > SKEW / 2n)) return "runtime class, and clocks beyond --clock-skew";
   const { forceDeletion: forced, node } = pod;
-  if (forced === undefined || forced.trouble === "none") return undefined;
+  if (forced?.trouble === undefined) return undefined;
   if (!node.inApi) return "node object deleted while it runs";
-  // Since the pod was force-deleted the API has said nothing but Ready of its node.
-  const seen = node.changes.filter(({ at }) => at <= lookedAt);
-  if (forced.readyThen === "True" && seen.every(({ at }) => at < forced.at)) return "trouble that did not cost Ready";
-  const [before, last] = seen.slice(-2);
+  // While its kubelet did not hear of the deletion, the API said nothing but Ready of its node.
+  const { costReadyAt } = forced.trouble;
+  if (costReadyAt === undefined || costReadyAt > lookedAt) return "trouble that did not cost Ready";
+  const [before, last] = node.changes.filter(({ at }) => at <= lookedAt).slice(-2);
   if (before !== undefined && last !== undefined && before.ready !== "True" && last.ready !== "True") return "one trouble after another";
   const twin = world.clusters
     .find(({ pods }) => pods.includes(pod))

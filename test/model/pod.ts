@@ -1,7 +1,7 @@
 import type { Container as ApiContainer, ContainerKind, ContainerState, Pod, Process, ProcessObservation, TerminatedRun } from "../../src/core/cluster.ts";
 import type { EpochNanoseconds } from "../../src/core/time.ts";
 import type { Clock } from "./clock.ts";
-import type { SimulatedNode } from "./node.ts";
+import type { SimulatedNode, Trouble } from "./node.ts";
 import type { PulumiProcess } from "./process.ts";
 
 /** What a workload makes its pods from. */
@@ -53,8 +53,8 @@ export class Container {
 /** How a pod was force-deleted: while its kubelet could act upon it, or not. */
 export interface ForceDeletion {
   readonly at: EpochNanoseconds;
-  readonly trouble: "none" | "cut" | "hung" | "node-deleted";
-  readonly readyThen: "True" | "False" | "Unknown";
+  /** What kept the kubelet from acting upon it, if anything did. */
+  readonly trouble: Trouble | undefined;
 }
 
 /** A pod: what runs on its node, and what the API shows of it. */

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { perform } from "./actions.ts";
 import { histories, type History } from "./history.ts";
 import { judgeLiveness, sweepInHealth } from "./liveness.ts";
-import { Tally } from "./tally.ts";
+import type { Tally } from "./tally.ts";
 import { World } from "./world.ts";
 
 /** What became of one history. */
@@ -48,8 +48,8 @@ export interface Counterexample {
   readonly text: string;
 }
 
-/** Runs one history of a range. A counter-example is shrunk. */
-export async function runIndex(base: number, index: number, total: Tally): Promise<Counterexample | undefined> {
+/** Runs one history of a range. A counter-example is shrunk, unless that is not worth the time. */
+export async function runIndex(base: number, index: number, total: Tally, shrink = true): Promise<Counterexample | undefined> {
   const seed = seedOf(base, index);
   let first = true;
   const property = fc.asyncProperty(histories, async (history) => {
@@ -59,7 +59,7 @@ export async function runIndex(base: number, index: number, total: Tally): Promi
     first = false;
     return violations.length === 0;
   });
-  const details = await fc.check(property, { seed, numRuns: 1 });
+  const details = await fc.check(property, { seed, numRuns: 1, endOnFailure: !shrink });
   const history = details.counterexample?.[0];
   if (!details.failed || history === undefined) return undefined;
   const lines: string[] = [];

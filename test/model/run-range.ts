@@ -1,11 +1,17 @@
-// A range of histories: node test/model/run-range.ts --from 0 --count 100000 [--seed 1]
+// A range of histories: node test/model/run-range.ts --from 0 --count 100000 [--seed 1] [--no-shrink]
 import { parseArgs } from "node:util";
 
+import { findTooRare } from "./floors.ts";
 import { runIndex } from "./run-history.ts";
 import { Tally } from "./tally.ts";
 
 const { values } = parseArgs({
-  options: { from: { type: "string", default: "0" }, count: { type: "string", default: "2000" }, seed: { type: "string", default: "1" } },
+  options: {
+    from: { type: "string", default: "0" },
+    count: { type: "string", default: "2000" },
+    seed: { type: "string", default: "1" },
+    "no-shrink": { type: "boolean", default: false },
+  },
 });
 const from = Number(values.from);
 const count = Number(values.count);
@@ -15,7 +21,7 @@ const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
 let failed = false;
 for (let index = from; index < from + count && !failed; index += 1) {
-  const found = await runIndex(Number(values.seed), index, tally);
+  const found = await runIndex(Number(values.seed), index, tally, !values["no-shrink"]);
   if (found !== undefined) {
     failed = true;
     say(`history ${found.index} (seed ${found.seed}) breaks a promise; run it again with --seed ${values.seed} --from ${found.index} --count 1\n${found.text}`);
@@ -24,4 +30,6 @@ for (let index = from; index < from + count && !failed; index += 1) {
 }
 say(tally.lines().join("\n"));
 say(`${tally.get("histories")} histories in ${((performance.now() - begun) / 1_000).toFixed(1)} s`);
-if (failed) process.exitCode = 1;
+const tooRare = failed ? [] : findTooRare(tally);
+for (const line of tooRare) say(`too rare: ${line}`);
+if (failed || tooRare.length > 0) process.exitCode = 1;

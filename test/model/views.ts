@@ -156,7 +156,7 @@ export class ClusterView implements ClusterSource {
     const nodes = this.#cluster.nodes.filter(({ inApi }) => inApi).map((node) => node.toApi());
     await this.#steps.before("pods");
     let pods = this.#listPods();
-    await this.#steps.before("pods, second page");
+    await this.#steps.before("next-page");
     if (this.#mood.pods === "expires") pods = this.#listPods();
     const wanted = pods.filter(matchHostnames(hostnames, this.#mood.nodes === "listed" ? nodes : []));
     const total = pods.length + 7;
