@@ -292,6 +292,15 @@ describe("P1: found by random histories", () => {
     expect(verdictOf(judge(lock, { clusters: [aCluster({ pods: [pod] })] }))).toBe(expected);
   });
 
+  it.each([
+    ["its kubelet", undefined, "stale: pod-ended"],
+    ["pod GC, which asks no kubelet", "DeletionByPodGC", "undetermined: node-unreachable"],
+  ])("a node fell silent long after the pod was made, and the pod has failed by the word of %s", (_, disruption, expected) => {
+    const run = terminated("2026-03-10T10:20:00Z", "2026-03-10T09:00:00Z");
+    const ended = aPod({ phase: "Failed", containers: [aContainer(run)], ...(disruption === undefined ? {} : { disruption }) });
+    expect(verdictOf(judge(workspaceLock, { clusters: [aCluster({ pods: [ended], nodes: [aNode(), silentSinceFive] })] }))).toBe(expected);
+  });
+
   it("a node's clock is an hour slow, the runtime noted the start a second after the lock, and the store has no time of it", () => {
     const pod = aPod({ createdAt: at("2026-03-10T11:00:00Z"), containers: [aContainer(running("2026-03-10T10:00:02Z"))] });
     expect(verdictOf(judge(workspaceLock, { clusters: [aCluster({ pods: [pod] })] }))).toBe("held: container-running");

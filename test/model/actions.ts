@@ -108,7 +108,7 @@ export async function perform(world: World, action: Action): Promise<void> {
 }
 
 /** An action in one line. */
-export function describeAction(action: Action): string {
+function describeAction(action: Action): string {
   const { do: what, ...words } = action;
   return `${what} ${JSON.stringify(words)}`;
 }

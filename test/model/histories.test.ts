@@ -203,6 +203,15 @@ const SCRIPTS: readonly (readonly [name: string, script: Script])[] = [
     },
   ],
   [
+    "1.9 startedAt is noted after the lock, and another container's last run ended in between",
+    {
+      setup: { nodes: [slowStart] },
+      actions: [restart(0.2), wait(0.3), pulumi({ delay: 0.1 }), wait(1), { do: "restart", pod: 0, container: 1, backOff: 10 }, wait(100), sweep()],
+      fate: "kept",
+      reason: "held: container-running",
+    },
+  ],
+  [
     "1.9 a guest with a clock of its own",
     { setup: { begun: [9], guestAhead: -40 }, actions: [pulumi(), wait(100), sweep()], fate: "kept", reason: "undetermined: clock-contradiction" },
   ],

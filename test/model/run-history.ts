@@ -13,7 +13,7 @@ export interface Ending {
 }
 
 /** Lets a history happen, then heals the world and looks whether everything that should go has gone. */
-export async function runHistory({ setup, actions }: History, tell?: (line: string) => void): Promise<Ending> {
+async function runHistory({ setup, actions }: History, tell?: (line: string) => void): Promise<Ending> {
   const world = new World(setup);
   world.tell = tell;
   const { oracle } = world;
@@ -35,7 +35,7 @@ export async function runHistory({ setup, actions }: History, tell?: (line: stri
 }
 
 /** The seed of one history of a range: near numbers give histories that have nothing in common. */
-export function seedOf(base: number, index: number): number {
+function seedOf(base: number, index: number): number {
   let mixed = (Math.imul(index + 1, 0x9e_37_79_b1) ^ Math.imul(base + 1, 0x85_eb_ca_6b)) | 0;
   mixed = Math.imul(mixed ^ (mixed >>> 15), 0xc2_b2_ae_35);
   return mixed ^ (mixed >>> 13);

@@ -30,6 +30,7 @@ for (let index = from; index < from + count && !failed; index += 1) {
 }
 say(tally.lines().join("\n"));
 say(`${tally.get("histories")} histories in ${((performance.now() - begun) / 1_000).toFixed(1)} s`);
-const tooRare = failed ? [] : findTooRare(tally);
+// A few histories say nothing of what is rare.
+const tooRare = failed || count < 1_000 ? [] : findTooRare(tally);
 for (const line of tooRare) say(`too rare: ${line}`);
 if (failed || tooRare.length > 0) process.exitCode = 1;

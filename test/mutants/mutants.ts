@@ -53,12 +53,22 @@ export const MUTANTS: readonly Mutant[] = [
     "judgeCandidates(owner, lock, cluster, circumstances)).toSorted(byEvidence)",
     "judgeCandidates(owner, lock, cluster, circumstances)).toSorted(byEvidence).slice(0, 1)",
   ),
-  mutant(
-    "a cheap look by name may condemn",
-    "judge-locks.ts",
-    'pods: { kind: "incomplete", problem, pods, total: pods.length }',
-    'pods: { kind: "complete", pods, total: pods.length + 1 }',
-  ),
+  {
+    name: "a cheap look by name may condemn",
+    edits: [
+      {
+        file: "src/core/decide.ts",
+        find: 'if (outcome.verdict.verdict !== "held") return undefined;',
+        replace: 'if (outcome.verdict.verdict === "undetermined") return undefined;',
+      },
+      {
+        file: "src/judge-locks.ts",
+        find: 'pods: { kind: "incomplete", problem, pods, total: pods.length }',
+        replace: 'pods: { kind: "complete", pods, total: pods.length + 1 }',
+      },
+      { file: "src/judge-locks.ts", find: 'nodes: { kind: "unlisted", problem }', replace: 'nodes: { kind: "listed", nodes: [] }' },
+    ],
+  },
   mutant("a cheap look may conclude anything", "core/decide.ts", 'if (outcome.verdict.verdict !== "held") return undefined;', ""),
   mutant(
     "403 is an empty list",

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { MUTANTS, type Mutant } from "./mutants.ts";
 
 const AT_ONCE = 2;
-const UNIT_TESTS = ["test/core", "test/sweep.test.ts", "test/races.test.ts", "test/restore.test.ts", "test/kubernetes/list-objects.test.ts", "test/kubernetes"];
+const UNIT_TESTS = ["test/model/histories.test.ts", "test/core", "test/sweep.test.ts", "test/races.test.ts", "test/restore.test.ts", "test/kubernetes"];
 const COPIED = ["src", "test", "schemas", "package.json", "tsconfig.json", "vitest.config.ts"];
 
 interface Outcome {
