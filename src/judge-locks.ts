@@ -5,7 +5,7 @@ import type { ClusterObservation } from "./core/cluster.ts";
 import { decide, decideHeld, type Circumstances, type RuleSettings } from "./core/decide.ts";
 import type { Judgement } from "./core/judgement.ts";
 import type { ObservedLock } from "./core/lock.ts";
-import { findProbeable } from "./core/probe-due.ts";
+import { awaitsProbe, findProbeable } from "./core/probe-due.ts";
 import type { EpochNanoseconds } from "./core/time.ts";
 import type { ClusterSource } from "./kubernetes/cluster-source.ts";
 import { Prober } from "./probe-pods.ts";
@@ -83,7 +83,11 @@ export async function judgeLocks(backends: readonly LocksOfBackend[], { clusters
   if (clusters.some(({ kind }) => kind === "live")) judge((lock, backend) => decide(lock, circumstances(backend, "not-asked")));
   if (hostnamesLeft().size > 0) {
     const namesakes = await addProcesses(await lookUp(clusters, hostnamesLeft(), signal), decideHeld);
-    judge((lock, backend) => decideHeld(lock, circumstances(backend, namesakes)));
+    judge((lock, backend) => {
+      const held = decideHeld(lock, circumstances(backend, namesakes));
+      // Beside the holder may be pods of which only the whole list tells that they are gone, and then the holder's processes decide.
+      return held === undefined || awaitsProbe(lock, held, now(), rules.probe) ? undefined : held;
+    });
   }
   const left = hostnamesLeft();
   const listed = left.size === 0 ? [] : await Promise.all(clusters.map((cluster) => cluster.observe(left, signal)));

@@ -275,7 +275,9 @@ function doubtRest(
   circumstances: Circumstances,
 ): Doubt | undefined {
   const rests = findings.flatMap(({ finding, evidence }) => (finding.kind === "gone" ? [{ rest: finding.rest, here: evidence.cluster === cluster.name }] : []));
-  if (findings.length === 0 || rests.some(({ rest }) => rest.kind === "absence")) return doubtNodes(cluster, lock, owner, undefined, circumstances);
+  // In a cluster without any such pod the writer's may have been force-deleted, whatever another cluster's pod of that hostname shows.
+  const unseenHere = findings.every(({ evidence }) => evidence.cluster !== cluster.name);
+  if (unseenHere || rests.some(({ rest }) => rest.kind === "absence")) return doubtNodes(cluster, lock, owner, undefined, circumstances);
   // A pod's forerunner has its name in the same cluster; of several pods the youngest leaves the most time to be deleted in.
   const befores = rests.flatMap(({ rest, here }) => (here && rest.kind === "forerunner" ? [rest.before] : []));
   const latest = befores.toSorted((a, b) => (a > b ? -1 : 1))[0];

@@ -69,9 +69,13 @@ const judgeEnded: Rule = (suspect) => {
 };
 
 const judgeRecreated: Rule = (suspect) => {
-  const { pod, owner } = suspect;
+  const { pod, owner, skew } = suspect;
   if (!isYoungerThanLock(suspect)) return undefined;
-  const doubt = doubtTimes(suspect) ?? doubtSettled(suspect) ?? doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false });
+  const contradiction = doubtTimes(suspect);
+  if (contradiction !== undefined) return contradiction;
+  // Noted late, the start of the writer's own container may be a little later than the lock; its node's clock may be far behind the API server's.
+  if (pod.containers.some((container) => startsOf(container).some((start) => start <= owner.lockedAt + skew))) return undefined;
+  const doubt = doubtGuestClock(suspect, [pod.createdAt]) ?? doubtSettled(suspect) ?? doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false });
   if (doubt !== undefined) return doubt;
   const later = formatDuration(pod.createdAt - owner.lockedAt);
   return {
@@ -83,7 +87,7 @@ const judgeRecreated: Rule = (suspect) => {
 };
 
 const judgeRestarted: Rule = (suspect) => {
-  const { pod, skew, seenAt, storedAt } = suspect;
+  const { pod, skew, seenAt } = suspect;
   const relevant = relevantContainers(pod, suspect.patterns);
   if (relevant.length === 0 || relevant.some((container) => !isProvablyLater(container, suspect))) return undefined;
   const doubt = doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ?? doubtStatusAge(suspect) ?? doubtTimes(suspect);
@@ -91,13 +95,8 @@ const judgeRestarted: Rule = (suspect) => {
   const starts = relevant.flatMap(({ state }) => (state.kind === "running" && state.startedAt !== undefined ? [state.startedAt] : []));
   if (starts.some((start) => start > seenAt + skew))
     return undetermined("clock-contradiction", `a container of pod ${describePod(suspect)} has started in the future: the node's clock is not to be trusted`);
-  // With a runtime class the lock's time is the guest's clock and startedAt the host's (Kata, Hyper-V): the store must agree.
-  if (pod.runtimeClassName !== undefined && storedAt !== undefined && starts.some((start) => storedAt >= start - skew)) {
-    return undetermined(
-      "clock-contradiction",
-      `pod ${describePod(suspect)} has a runtime class, so another clock, and the store's time of the lock is not earlier than its containers`,
-    );
-  }
+  const guest = doubtGuestClock(suspect, starts);
+  if (guest !== undefined) return guest;
   const existed = existedAtLock(suspect);
   if (existed && !pod.containers.some((container) => mayHaveRunAt(container, suspect))) {
     return undetermined(
@@ -243,6 +242,14 @@ function doubtTimes(suspect: Suspect): Finding | undefined {
     "clock-contradiction",
     `the lock says ${owner.timestamp}, its store ${formatTimestamp(storedAt)}, and pod ${describePod(suspect)} was created at ${formatTimestamp(pod.createdAt)}: the times contradict each other`,
   );
+}
+
+/** With a runtime class the lock's time is the guest's clock and every other the host's (Kata, Hyper-V): only the store's can say which came first. */
+function doubtGuestClock(suspect: Suspect, starts: readonly EpochNanoseconds[]): Finding | undefined {
+  const { pod, storedAt, skew } = suspect;
+  if (pod.runtimeClassName === undefined || starts.every((start) => storedAt !== undefined && storedAt < start - skew)) return undefined;
+  const why = storedAt === undefined ? "its store has no time of the lock" : "the store's time of the lock is not earlier than its containers";
+  return undetermined("clock-contradiction", `pod ${describePod(suspect)} has a runtime class, so another clock, and ${why}`);
 }
 
 function doubtStatusAge({ owner, storedAt, seenAt }: Suspect): Finding | undefined {

@@ -13,6 +13,9 @@ const JOINING_TIME: Nanoseconds = 2n * MINUTE;
 /** After a node falls silent it takes 40 to 50 s until it loses Ready. */
 const SILENCE_NOTICED: Nanoseconds = MINUTE;
 
+/** A runtime that hangs costs its node Ready only after 3 min (`relistThreshold`, pkg/kubelet/pleg/generic.go), and the kubelet's next report. */
+const HANG_NOTICED: Nanoseconds = 4n * MINUTE;
+
 /** The nodes whose silence a person vouches for (`--unreachable-nodes=ignore`, `ignore:<node>`). */
 export interface IgnoredNodes {
   readonly all: boolean;
@@ -35,9 +38,11 @@ export function findDoubtfulNodes(nodes: readonly Node[], { lockedAt, now, skew,
     .filter((node) => node.createdAt <= lockedAt + skew && !node.outOfService && !ignored.names.includes(node.name))
     .flatMap((node) => {
       if (node.ready !== "True") {
-        // It was still Ready when the pod in question was deleted, so its kubelet learnt of that.
-        const silentSince = node.readySince;
-        if (deletedBefore !== undefined && silentSince !== undefined && silentSince > deletedBefore + SILENCE_NOTICED) return [];
+        // It was still Ready when the pod in question was deleted, so its kubelet learnt of that; or it had been cut off before, came back
+        // and was lost again, of which the API shows the last loss only: then the pod has had its grace period when that is long ago.
+        const lostSince = node.readySince;
+        const noticed = node.ready === "False" ? HANG_NOTICED : SILENCE_NOTICED;
+        if (deletedBefore !== undefined && lostSince !== undefined && lostSince > deletedBefore + noticed && lostSince <= now - RETURNED_NODE_DOUBT) return [];
         return [{ name: node.name, why: `is not Ready (${node.ready})` }];
       }
       if (node.readySince === undefined) return [{ name: node.name, why: "does not say since when it is Ready" }];

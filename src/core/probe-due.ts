@@ -23,3 +23,10 @@ export function findProbeable(lock: ObservedLock, judgement: Judgement, now: Epo
   const left = candidates.filter(({ finding }) => finding !== "gone");
   return left.every(({ reason }) => reason === "container-running") ? left : [];
 }
+
+/** True when a look at processes could yet change a judgement that was made without one. */
+export function awaitsProbe(lock: ObservedLock, judgement: Judgement, now: EpochNanoseconds, rules: ProbeRules | undefined): boolean {
+  if (rules?.enabled !== true || judgement.reason !== "container-running" || lock.content.kind !== "readable") return false;
+  if (!isDueForProbe(lock.content.owner, lock.storedAt, now, rules)) return false;
+  return judgement.evidence.candidates.some(({ reason, probe }) => reason === "container-running" && probe === undefined);
+}

@@ -62,6 +62,21 @@ describe("a node on which an absent pod may still run", () => {
     );
   });
 
+  it.each([
+    ["long before the runtime hung", "2026-03-10T10:55:00Z", false],
+    ["while the runtime hung and the node was still Ready, for 3 min", "2026-03-10T10:57:00Z", true],
+  ])("whose runtime hangs, for a pod that was deleted %s", (_, deletedBefore, doubted) => {
+    const hung = aNode({ ready: "False", readySince: at("2026-03-10T11:00:00Z") });
+    expect(findDoubtfulNodes([hung], { lockedAt: LOCKED, now: NOW, skew: 0n, ignored: NOBODY, deletedBefore: at(deletedBefore) })).toHaveLength(
+      doubted ? 1 : 0,
+    );
+  });
+
+  it("was cut off when the pod was deleted, came back, and was lost again just now: the API shows the last loss only", () => {
+    const lost = aNode({ ready: "Unknown", readySince: at("2026-03-10T11:55:00Z") });
+    expect(findDoubtfulNodes([lost], { lockedAt: LOCKED, now: NOW, skew: 0n, ignored: NOBODY, deletedBefore: at("2026-03-10T09:00:00Z") })).toHaveLength(1);
+  });
+
   it("is named in an order that does not depend on the list's", () => {
     const nodes = ["c", "a", "b"].map((name) => aNode({ name, ready: "Unknown" }));
     expect(findDoubtfulNodes(nodes, { lockedAt: LOCKED, now: NOW, skew: 0n, ignored: NOBODY, deletedBefore: undefined }).map(({ name }) => name)).toEqual([

@@ -273,6 +273,40 @@ describe("P5: no lock can stop the judging of others", () => {
   });
 });
 
+describe("P1: found by random histories", () => {
+  const killed: Partial<Pod> = { containers: [aContainer(running("2026-03-01T00:00:10Z"), { containerId: "c1" })], processes: aLook() };
+
+  it("the writer was force-deleted on a node of the other cluster that is cut off; a pod of its name lives on here without that process", () => {
+    const here = aCluster({ name: "blue", pods: [aPod(killed)] });
+    const there = (nodes: readonly Node[]): ClusterObservation => aCluster({ name: "green", nodes });
+    expect(verdictOf(judge(workspaceLock, { clusters: [here, there([aNode(), silentSinceFive])] }))).toBe("undetermined: node-unreachable");
+    expect(verdictOf(judge(workspaceLock, { clusters: [here, there([aNode()])] }))).toBe("stale: process-gone");
+  });
+
+  it.each<[string, ObservedLock, string]>([
+    ["has no time of the lock", workspaceLock, "undetermined: clock-contradiction"],
+    ["saw the lock after the pod was made", aLock({ storedAt: "2026-03-10T10:00:40Z" }), "undetermined: clock-contradiction"],
+    ["saw the lock before", aLock({ storedAt: "2026-03-10T10:00:01Z" }), "stale: pod-recreated"],
+  ])("a guest's clock is slow, so its pod seems to be younger than its lock; the store %s", (_, lock, expected) => {
+    const pod = aPod({ runtimeClassName: "kata", createdAt: at("2026-03-10T10:00:30Z"), containers: [aContainer(running("2026-03-10T10:00:32Z"))] });
+    expect(verdictOf(judge(lock, { clusters: [aCluster({ pods: [pod] })] }))).toBe(expected);
+  });
+
+  it.each([
+    ["its kubelet", undefined, "stale: pod-ended"],
+    ["pod GC, which asks no kubelet", "DeletionByPodGC", "undetermined: node-unreachable"],
+  ])("a node fell silent long after the pod was made, and the pod has failed by the word of %s", (_, disruption, expected) => {
+    const run = terminated("2026-03-10T10:20:00Z", "2026-03-10T09:00:00Z");
+    const ended = aPod({ phase: "Failed", containers: [aContainer(run)], ...(disruption === undefined ? {} : { disruption }) });
+    expect(verdictOf(judge(workspaceLock, { clusters: [aCluster({ pods: [ended], nodes: [aNode(), silentSinceFive] })] }))).toBe(expected);
+  });
+
+  it("a node's clock is an hour slow, the runtime noted the start a second after the lock, and the store has no time of it", () => {
+    const pod = aPod({ createdAt: at("2026-03-10T11:00:00Z"), containers: [aContainer(running("2026-03-10T10:00:02Z"))] });
+    expect(verdictOf(judge(workspaceLock, { clusters: [aCluster({ pods: [pod] })] }))).toBe("held: container-running");
+  });
+});
+
 describe("P7: no text of a stranger acts on a terminal, whichever way it came", () => {
   const hostile = "\u001b[2J\u202eexe.\u0007";
   const hostileCluster = (cluster: Partial<ClusterObservation>): CaseWords => ({ ...RUNNERS, clusters: [{ ...aCluster(), ...cluster }] });

@@ -1,0 +1,224 @@
+// Mistakes that somebody might make in good faith. Each must be found by the model or by the tests of the rules.
+
+/** One change: what is to be found, exactly once, and what stands there instead. */
+interface Edit {
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+}
+
+export interface Mutant {
+  readonly name: string;
+  readonly edits: readonly Edit[];
+}
+
+function mutant(name: string, file: string, find: string, replace: string): Mutant {
+  return { name, edits: [{ file: `src/${file}`, find, replace }] };
+}
+
+export const MUTANTS: readonly Mutant[] = [
+  {
+    name: "pods are listed once, so before the locks of the second look",
+    edits: [
+      {
+        file: "src/judge-locks.ts",
+        find: "clusters.map((cluster) => cluster.observe(left, signal))",
+        replace:
+          "clusters.map(async (cluster) => { const seen = LISTED.get(cluster) ?? await cluster.observe(left, signal); LISTED.set(cluster, seen); return seen; })",
+      },
+      {
+        file: "src/judge-locks.ts",
+        find: "const LOOKUPS_AT_ONCE = 8;",
+        replace: "const LOOKUPS_AT_ONCE = 8;\nconst LISTED = new WeakMap<ClusterSource, ClusterObservation>();",
+      },
+    ],
+  },
+  mutant(
+    "the newest container instead of every one",
+    "core/finding.ts",
+    "relevant.some((container) => !isProvablyLater",
+    "relevant.every((container) => !isProvablyLater",
+  ),
+  mutant(
+    "the store's clock is not asked",
+    "core/finding.ts",
+    "storedAt !== undefined && storedAt >= pod.createdAt - skew",
+    "storedAt !== undefined && storedAt < 0n",
+  ),
+  mutant("the name instead of the hostname", "core/hostname.ts", 'pod.hostname !== undefined && pod.hostname !== "" ? pod.hostname : pod.name', "pod.name"),
+  mutant("a hostname is not cut to 63 characters", "core/hostname.ts", ".slice(0, LONGEST_HOSTNAME)", ".slice(0)"),
+  mutant(
+    "the first candidate instead of all",
+    "core/decide.ts",
+    "judgeCandidates(owner, lock, cluster, circumstances)).toSorted(byEvidence)",
+    "judgeCandidates(owner, lock, cluster, circumstances)).toSorted(byEvidence).slice(0, 1)",
+  ),
+  {
+    name: "a cheap look by name may condemn",
+    edits: [
+      {
+        file: "src/core/decide.ts",
+        find: 'if (outcome.verdict.verdict !== "held") return undefined;',
+        replace: 'if (outcome.verdict.verdict === "undetermined") return undefined;',
+      },
+      {
+        file: "src/judge-locks.ts",
+        find: 'pods: { kind: "incomplete", problem, pods, total: pods.length }',
+        replace: 'pods: { kind: "complete", pods, total: pods.length + 1 }',
+      },
+      { file: "src/judge-locks.ts", find: 'nodes: { kind: "unlisted", problem }', replace: 'nodes: { kind: "listed", nodes: [] }' },
+    ],
+  },
+  mutant("a cheap look may conclude anything", "core/decide.ts", 'if (outcome.verdict.verdict !== "held") return undefined;', ""),
+  mutant(
+    "403 is an empty list",
+    "kubernetes/list-objects.ts",
+    'if (answer.kind === "refused" && answer.status === 404)',
+    'if (answer.kind === "refused" && answer.status === 403) return { kind: "complete" };\n    if (answer.kind === "refused" && answer.status === 404)',
+  ),
+  mutant(
+    "the rule of nodes is for absence only, not for successors",
+    "core/decide.ts",
+    'if (unseenHere || rests.some(({ rest }) => rest.kind === "absence"))',
+    "if (unseenHere)",
+  ),
+  mutant(
+    "a pod elsewhere says that there is none here",
+    "core/decide.ts",
+    "findings.every(({ evidence }) => evidence.cluster !== cluster.name)",
+    "findings.length === 0",
+  ),
+  mutant(
+    "whatever version is there is deleted",
+    "remove-lock.ts",
+    "await backend.deleteLock(lock.key, lock.version)",
+    'await backend.deleteLock(lock.key, await backend.readLock(lock.key, new AbortController().signal).then((read) => (read.kind === "found" ? read.version : lock.version)))',
+  ),
+  {
+    name: "the record is written after the delete",
+    edits: [
+      {
+        file: "src/remove-lock.ts",
+        find: "  const intent = composeIntent(",
+        replace: "  const early = await tryDelete(backend, lock);\n  const intent = composeIntent(",
+      },
+      {
+        file: "src/remove-lock.ts",
+        find: "const { unknown, ...removal } = await tryDelete(backend, lock);",
+        replace: "const { unknown, ...removal } = early;",
+      },
+    ],
+  },
+  mutant("no second look", "sweep.ts", "if (planned().length > 0) await this.#lookAgain(work);", ""),
+  mutant(
+    "the skew is ignored where a container started after the lock",
+    "core/finding.ts",
+    "if (state.startedAt > owner.lockedAt + skew) return true;",
+    "if (state.startedAt > owner.lockedAt) return true;",
+  ),
+  mutant(
+    "the skew is ignored where a pod was made after the lock",
+    "core/finding.ts",
+    "if (pod.createdAt <= owner.lockedAt + skew) return undefined;",
+    "if (pod.createdAt <= owner.lockedAt) return undefined;",
+  ),
+  mutant("--settle is ignored", "core/finding.ts", "suspect.pod.createdAt <= suspect.seenAt - suspect.settle", "suspect.pod.createdAt <= suspect.seenAt"),
+  mutant("--min-age is ignored", "core/decide.ts", "if (age >= settings.minAge)", "if (age >= 0n)"),
+  mutant("a list cut short is taken as whole", "core/decide.ts", 'if (pods.kind === "incomplete")\n', 'if (pods.kind === "incomplete" && pods.total === 0)\n'),
+  mutant("an ephemeral container does not count", "core/finding.ts", 'kind === "ephemeral" || named.includes(name)', "named.includes(name)"),
+  mutant(
+    "any container's last run proves that the lock is an earlier run's",
+    "core/finding.ts",
+    "wasWrittenBefore(container, state.startedAt, owner.lockedAt)",
+    "pod.containers.some((other) => wasWrittenBefore(other, state.startedAt ?? 0n, owner.lockedAt))",
+  ),
+  mutant("Ready False is fine", "core/node-trust.ts", 'if (node.ready !== "True") {', 'if (node.ready === "Unknown") {'),
+  mutant(
+    "a node that came back just now is fine",
+    "core/node-trust.ts",
+    "!joined && node.readySince > now - RETURNED_NODE_DOUBT",
+    "!joined && node.readySince > now",
+  ),
+  mutant(
+    "a runtime that hangs is noticed as soon as silence",
+    "core/node-trust.ts",
+    'node.ready === "False" ? HANG_NOTICED : SILENCE_NOTICED',
+    "SILENCE_NOTICED",
+  ),
+  mutant("the loss of a node that came back and was lost again counts at once", "core/node-trust.ts", " && lostSince <= now - RETURNED_NODE_DOUBT", ""),
+  {
+    name: "the valve is looked at after the removals",
+    edits: [
+      {
+        file: "src/sweep.ts",
+        find: "    this.#refuse(work);\n    if (planned().length > 0 && this.#settings.delete)",
+        replace: "    if (planned().length > 0 && this.#settings.delete)",
+      },
+      {
+        file: "src/sweep.ts",
+        find: "    this.#refuse(work);\n    if (this.#settings.delete) await this.#remove(work);",
+        replace: "    if (this.#settings.delete) await this.#remove(work);\n    this.#refuse(work);",
+      },
+    ],
+  },
+  mutant("a zombie is alive", "core/processes.ts", ".filter(({ zombie }) => !zombie)", ".filter(() => true)"),
+  mutant(
+    "another pulumi process is no veto",
+    "core/processes.ts",
+    "if (called && process.startedAt <= owner.lockedAt + skew)",
+    "if (called && process.startedAt < 0n)",
+  ),
+  mutant(
+    "a process younger than the lock is another, whatever it is called",
+    "core/processes.ts",
+    "(called || process.startedAt <= owner.lockedAt + skew)",
+    "process.startedAt <= owner.lockedAt + skew",
+  ),
+  mutant(
+    "a nested PID namespace is not looked for",
+    "core/processes.ts",
+    "if (process.innerPids.includes(owner.pid))",
+    "if (process.innerPids.length > 1_000)",
+  ),
+  mutant("containers that were not looked at are believed empty", "core/processes.ts", "if (unseen !== undefined)", "if (unseen?.name === '')"),
+  mutant("the host's pattern is not checked", "core/decide.ts", "if (matching.length > 0)", "if (matching.length >= 0)"),
+  mutant(
+    "a restart count is proof",
+    "core/finding.ts",
+    "if (state.startedAt > owner.lockedAt + skew) return true;",
+    "if ((container.restartCount ?? 0) > 0) return true;",
+  ),
+  mutant(
+    "age is proof",
+    "core/finding.ts",
+    "?? describeHolder(suspect);",
+    '?? (suspect.seenAt - suspect.owner.lockedAt > 20n * MINUTE ? { kind: "gone", reason: "pod-ended", message: "old", rest: findRest(suspect) } : describeHolder(suspect));',
+  ),
+  mutant(
+    "a status of a silent node is believed",
+    "core/finding.ts",
+    '    case "ready":\n    case "unscheduled":',
+    '    case "ready":\n    case "not-ready":\n    case "unscheduled":',
+  ),
+  mutant("a status is believed for a lock that is younger", "core/finding.ts", ">= OLDEST_STATUS) return undefined;", ">= 0n) return undefined;"),
+  mutant(
+    "a guest's clock is the node's",
+    "core/finding.ts",
+    "if (pod.runtimeClassName === undefined || starts.every(",
+    "if (pod.runtimeClassName !== '' || starts.every(",
+  ),
+  mutant(
+    "a start that was noted late makes a pod another",
+    "core/finding.ts",
+    "start <= owner.lockedAt + skew))) return undefined;",
+    "start < 0n))) return undefined;",
+  ),
+  mutant(
+    "a Failed of pod GC is the kubelet's",
+    "core/finding.ts",
+    'pod.disruption === "DeletionByPodGC" || node.kind === "deleted"',
+    'node.kind === "deleted"',
+  ),
+  mutant("a lock that a person put back is judged like any", "core/decide.ts", "if (!restored.has(key))", "if (restored.size >= 0)"),
+  mutant("records of a run that crashed are left open", "sweep.ts", "if (this.#settings.delete) await this.#complete(backend, audit);", ""),
+];
