@@ -105,7 +105,8 @@ export const settingsSchema = z.strictObject({
   minAge: duration.prefault("1m"),
   settle: duration.prefault("30s"),
   clockSkew: duration.prefault("5s"),
-  confirmDelay: duration.prefault("3s"),
+  // A kubelet that nothing disturbs kills a force-deleted pod in less than 5 s, and the API no longer shows the pod meanwhile.
+  confirmDelay: duration.prefault("6s"),
   maxDeletions: z.int().positive().default(50),
   unreachableNodes: z.array(z.string().regex(/^ignore(:.+)?$/s, 'it is "ignore", or "ignore:" and a node\'s name')).default([]),
   kubeconfig: z.string().min(1).optional(),
