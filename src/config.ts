@@ -94,8 +94,11 @@ const backendEntry = z.union([
   }),
 ]);
 
-/** The margins of the rules, unless a person says otherwise. */
-const DEFAULT_MARGINS = { minAge: "1m", settle: "30s", clockSkew: "5s" } as const;
+/**
+ * The margins of the rules, unless a person says otherwise. A kubelet that nothing disturbs kills a force-deleted pod in less than 5 s, and the API no longer shows the pod
+ * meanwhile: hence the pause before the second look.
+ */
+const DEFAULT_MARGINS = { minAge: "1m", settle: "30s", clockSkew: "5s", confirmDelay: "6s" } as const;
 
 /** The one schema of flags, variables and configuration file; its input side is published as JSON Schema. */
 export const settingsSchema = z.strictObject({
@@ -111,7 +114,7 @@ export const settingsSchema = z.strictObject({
   minAge: duration.prefault(DEFAULT_MARGINS.minAge),
   settle: duration.prefault(DEFAULT_MARGINS.settle),
   clockSkew: duration.prefault(DEFAULT_MARGINS.clockSkew),
-  confirmDelay: duration.prefault("3s"),
+  confirmDelay: duration.prefault(DEFAULT_MARGINS.confirmDelay),
   probeProcesses: z.boolean().default(false),
   probeAfter: duration.prefault("10m"),
   maxDeletions: z.int().positive().default(50),
@@ -147,6 +150,7 @@ export function findLoweredMargins(settings: Settings): readonly { readonly opti
       ["--min-age", "minAge"],
       ["--settle", "settle"],
       ["--clock-skew", "clockSkew"],
+      ["--confirm-delay", "confirmDelay"],
     ] as const
   ).flatMap(([option, name]) => (settings[name] < duration.parse(DEFAULT_MARGINS[name]) ? [{ option, value: settings[name] }] : []));
 }

@@ -115,7 +115,7 @@ const RULE_OPTIONS: readonly OptionSpec[] = [
     description: "how long a pod of the same name must exist before its forerunner is believed gone (default 30s)",
   },
   { key: "clockSkew", flags: "--clock-skew <duration>", kind: "text", description: "how far clocks may differ (default 5s)" },
-  { key: "confirmDelay", flags: "--confirm-delay <duration>", kind: "text", description: "the pause before the second look (default 3s)" },
+  { key: "confirmDelay", flags: "--confirm-delay <duration>", kind: "text", description: "the pause before the second look (default 6s)" },
   PROBE_OPTION,
   {
     key: "probeAfter",

@@ -77,7 +77,7 @@ describe("what is refused, and how", () => {
     [{ discoverAllow: ["s3://*"] }, '--discover-allow "s3://*": it admits nearly every bucket'],
     [{ discoverAllow: ["s3://acme-*", "file:///srv"] }, '--discover-allow "file:///srv": a folder is never taken from a Stack'],
     [{ requireStack: "maybe" }, '--require-stack "maybe"'],
-    [{ outputs: ["xml"] }, '--output "xml": an output is table or json'],
+    [{ outputs: ["xml"] }, '--output "xml": an output is table, json or markdown'],
     [{ failOn: ["everything"] }, '--fail-on "everything"'],
     [{ podsTakenAt: "yesterday" }, '--pods-taken-at "yesterday": a time is written as RFC 3339'],
     [{ unreachableNodes: ["all"] }, '--unreachable-nodes "all"'],

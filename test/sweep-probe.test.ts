@@ -223,3 +223,13 @@ describe("a pod that is found by its hostname only", () => {
     expect(world.probes).toEqual(["probe other", "probe other"]);
   });
 });
+
+it("a look by name does not tell that a pod beside the holder was made later: the whole list does, and then the holder is looked at", async () => {
+  const world = new ProbeWorld();
+  const [holder] = world.cluster.pods;
+  if (holder === undefined) throw new Error("the world has a pod");
+  const later = { ...holder, namespace: "ci", uid: "uid-of-a-later-one", createdAt: world.now - MINUTE, containers: [] };
+  world.cluster.pods = [...world.cluster.pods, later];
+  expect(onlyLock(await world.probe())).toMatchObject({ reason: expect.stringMatching(/pod-recreated|process-gone/), action: "deleted" });
+  expect(world.probes.length).toBeGreaterThan(1);
+});

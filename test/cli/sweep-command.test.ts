@@ -94,6 +94,7 @@ describe("a removal", () => {
       "--unreachable-nodes ignore:node-9",
       "--min-age 0 s",
       "--clock-skew 1 s",
+      "--confirm-delay 0 s",
       expect.stringMatching(/^--pods-taken-at 20/),
     ]);
   });

@@ -21,7 +21,7 @@ const pace: fc.Arbitrary<NodePace> = fc.record({
   hangNotice: fc.constantFrom(15, 40, 180),
   report: fc.constantFrom(1, 3, 10),
   startNoted: fc.constantFrom(0, 0.4, 1, 2),
-  kill: fc.constantFrom(0.5, 2.5),
+  kill: fc.constantFrom(0.5, 2.5, 4.9),
 });
 
 const nodeWords = fc.record({ clockAhead: often(0, 30, -2, -1, 2, 2, 30, -30, 3_600, -3_600), pace, joined: fc.constant(false) });

@@ -24,7 +24,8 @@ export interface SweepPlan {
 }
 
 export const SKEW = 5n * SECOND;
-const CONFIRM_DELAY = 3;
+// The default of --confirm-delay.
+const CONFIRM_DELAY = 6;
 
 /** One sweep of the configured clusters over every store; gives nothing when the janitor died. */
 export async function runSweep(world: World, plan: SweepPlan, perform: (world: World, action: Action) => Promise<void>): Promise<SweepReport | undefined> {
