@@ -252,11 +252,12 @@ const SCRIPTS: readonly (readonly [name: string, script: Script])[] = [
     },
   ],
   [
+    // By the store's new time it is younger than the pod, by its own it is older: that alone keeps it, before the record is asked.
     "1.17 a lock that a person put back stays",
     {
       actions: [pulumi(), wait(10), pod("force-delete"), wait(100), sweep(), { do: "restore", stack: "prod" }, wait(100), sweep()],
       fate: "kept",
-      reason: "held: restored",
+      reason: "undetermined: clock-contradiction",
     },
   ],
   [
