@@ -8,7 +8,7 @@ import { Tally } from "./tally.ts";
 const { values } = parseArgs({
   options: {
     from: { type: "string", default: "0" },
-    count: { type: "string", default: "2000" },
+    count: { type: "string", default: "100000" },
     seed: { type: "string", default: "1" },
     "no-shrink": { type: "boolean", default: false },
   },
