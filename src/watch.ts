@@ -122,7 +122,10 @@ class Watch {
       { ...parts, ...opened, now, runId: newRunId(), deadline, onProgress: () => undefined },
     );
     this.#remember(report, now());
-    const { events, told } = compareReport(this.#told, report, whole);
+    // What a signal kept from being removed is no news; what was removed before it is.
+    const stopped = parts.stop.aborted;
+    const news = stopped ? { ...report, locks: report.locks.filter(({ action }) => action !== "keep") } : report;
+    const { events, told } = compareReport(this.#told, news, whole && !stopped);
     this.#told = told;
     for (const event of events) onEvent(event);
     onSweep(report, whole);

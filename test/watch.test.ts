@@ -250,4 +250,15 @@ describe("what a watch tells and does", () => {
     expect(world.sweeps).toHaveLength(1);
     expect(world.backend.objects.size).toBe(1);
   });
+
+  it("a signal before the second look: that it kept a lock from being removed is no news", async () => {
+    const world = new WatchedWorld();
+    world.addLock("iac-runner-a");
+    let looks = 0;
+    world.cluster.before = (call) => {
+      if (call === "observe" && ++looks === 2) world.stop.abort();
+    };
+    expect(await world.watch(HOUR)).toEqual([]);
+    expect(world.sweeps[0]?.report.locks.map(({ action, note }) => [action, note])).toEqual([["keep", "stopped before its turn"]]);
+  });
 });
