@@ -1,4 +1,6 @@
-import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import type { Socket } from "node:net";
+
+import { TcpProxy } from "./tcp-proxy.ts";
 
 /** A request to Postgres: what a client sends before it waits for the server. */
 export interface PostgresRequest {
@@ -9,41 +11,14 @@ export interface PostgresRequest {
 }
 
 /** A way to Postgres that sees each request whole, before it goes on and when the server has done it. */
-export class PostgresRequestProxy {
+export class PostgresRequestProxy extends TcpProxy {
   readonly requests: PostgresRequest[] = [];
   /** False: the request is not passed on, and the connection cut. */
   beforeRequest: (request: PostgresRequest) => boolean = () => true;
   /** False: the answer is not passed on, and the connection cut. */
   afterRequest: (request: PostgresRequest) => boolean = () => true;
-  readonly #target: number;
-  readonly #sockets = new Set<Socket>();
-  readonly #server = createServer((socket) => this.#accept(socket));
 
-  constructor(target: number) {
-    this.#target = target;
-  }
-
-  async start(): Promise<void> {
-    await new Promise<void>((done) => {
-      this.#server.listen(0, "127.0.0.1", done);
-    });
-  }
-
-  get port(): number {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a server that listens on a port has such an address.
-    return (this.#server.address() as AddressInfo).port;
-  }
-
-  async stop(): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
-    await new Promise<void>((done) => {
-      this.#server.close(() => done());
-    });
-  }
-
-  #accept(socket: Socket): void {
-    this.#sockets.add(socket);
-    const upstream = connect(this.#target, "127.0.0.1");
+  protected override join(socket: Socket, upstream: Socket): void {
     let sent = Buffer.alloc(0);
     let answer = Buffer.alloc(0);
     let started = false;
@@ -79,13 +54,6 @@ export class PostgresRequestProxy {
       socket.write(answer);
       answer = Buffer.alloc(0);
     });
-    for (const [one, other] of [
-      [socket, upstream],
-      [upstream, socket],
-    ] as const) {
-      one.on("error", () => undefined);
-      one.on("close", () => other.destroy());
-    }
   }
 }
 

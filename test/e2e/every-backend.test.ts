@@ -5,17 +5,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { openBackend } from "../../src/backends/open.ts";
 import { sweepReport, type SweepReport } from "../../src/core/report.ts";
-import { startAzurite } from "../backends/azurite.ts";
 import { POSTGRES_PASSWORD, startPostgres } from "../backends/postgres-server.ts";
 import { runCommand } from "../cli/command.ts";
 import { startFakeGcs } from "./peers/fake-gcs.ts";
 import { Pulumi } from "./peers/pulumi.ts";
-import { startVersitygw } from "./peers/versitygw.ts";
+import { CONDITIONAL_STORES } from "./peers/stores.ts";
 
 /** A store with the URL and the environment that both Pulumi and the janitor take. */
 interface Store {
@@ -28,32 +26,20 @@ interface Store {
 const folder = mkdtempSync(join(tmpdir(), "every-backend-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+/** One of the stores that other tests share; its secret is in its environment. */
+const shared =
+  (scheme: "file" | "azblob" | "s3", secretName: string): (() => Promise<Store>) =>
+  async () => {
+    const running = await CONDITIONAL_STORES.find(([name]) => name === scheme)?.[1]();
+    if (running === undefined) throw new Error(`there is no store for ${scheme}`);
+    const { url, env } = await running.open("team/a");
+    return { url, env, secret: env[secretName] ?? "none of its own", stop: running.stop };
+  };
+
 const STORES: readonly (readonly [name: string, start: () => Promise<Store>])[] = [
-  ["file", () => Promise.resolve({ url: `file://${mkdtempSync(join(folder, "state-"))}`, env: {}, secret: "none of its own", stop: () => Promise.resolve() })],
-  [
-    "azblob",
-    async () => {
-      const azurite = await startAzurite();
-      await azurite.createContainer("state");
-      const env = azurite.env();
-      return { url: "azblob://state/team/a", env, secret: env["AZURE_STORAGE_KEY"] ?? "", stop: azurite.stop };
-    },
-  ],
-  [
-    "s3",
-    async () => {
-      const { port, accessKeyId, secretAccessKey, stop } = await startVersitygw();
-      const client = new S3Client({
-        endpoint: `http://127.0.0.1:${port}`,
-        region: "us-east-1",
-        forcePathStyle: true,
-        credentials: { accessKeyId, secretAccessKey },
-      });
-      await client.send(new CreateBucketCommand({ Bucket: "state" }));
-      const url = `s3://state/team/a?endpoint=127.0.0.1:${port}&disableSSL=true&s3ForcePathStyle=true&region=us-east-1&awssdk=v2`;
-      return { url, env: { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey }, secret: secretAccessKey, stop };
-    },
-  ],
+  ["file", shared("file", "")],
+  ["azblob", shared("azblob", "AZURE_STORAGE_KEY")],
+  ["s3", shared("s3", "AWS_SECRET_ACCESS_KEY")],
   [
     "gs",
     async () => {
