@@ -42,8 +42,8 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     "the store's clock is not asked",
     "core/finding.ts",
-    "storedAt !== undefined && storedAt >= pod.createdAt - skew",
-    "storedAt !== undefined && storedAt < 0n",
+    "if (!isYoungerThanLock(suspect) || storedAt === undefined || storedAt < pod.createdAt - skew) return undefined;",
+    "if (!isYoungerThanLock(suspect) || storedAt === undefined || storedAt > 0n) return undefined;",
   ),
   mutant("the name instead of the hostname", "core/hostname.ts", 'pod.hostname !== undefined && pod.hostname !== "" ? pod.hostname : pod.name', "pod.name"),
   mutant("a hostname is not cut to 63 characters", "core/hostname.ts", ".slice(0, LONGEST_HOSTNAME)", ".slice(0)"),
@@ -119,8 +119,8 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     "the skew is ignored where a pod was made after the lock",
     "core/finding.ts",
-    "if (pod.createdAt <= owner.lockedAt + skew) return undefined;",
-    "if (pod.createdAt <= owner.lockedAt) return undefined;",
+    "return pod.createdAt > owner.lockedAt + skew &&",
+    "return pod.createdAt > owner.lockedAt &&",
   ),
   mutant("--settle is ignored", "core/finding.ts", "suspect.pod.createdAt <= suspect.seenAt - suspect.settle", "suspect.pod.createdAt <= suspect.seenAt"),
   mutant("--min-age is ignored", "core/decide.ts", "if (age >= settings.minAge)", "if (age >= 0n)"),
@@ -165,8 +165,15 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     "another pulumi process is no veto",
     "core/processes.ts",
-    "if (called && process.startedAt <= owner.lockedAt + skew)",
-    "if (called && process.startedAt < 0n)",
+    "if (called && !isHelper(process.name) && process.startedAt <= owner.lockedAt + skew)",
+    "if (called && !isHelper(process.name) && process.startedAt < 0n)",
+  ),
+  mutant("a language host that was left behind is a veto", "core/processes.ts", "if (called && !isHelper(process.name) && process", "if (called && process"),
+  mutant(
+    "a look by name keeps a lock from being probed",
+    "judge-locks.ts",
+    "held === undefined || awaitsProbe(lock, held, now(), rules.probe)",
+    "held === undefined",
   ),
   mutant(
     "a process younger than the lock is another, whatever it is called",
