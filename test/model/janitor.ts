@@ -34,6 +34,10 @@ export async function runSweep(world: World, plan: SweepPlan, perform: (world: W
   const stop = new AbortController();
   let calls = 0;
   let dead = false;
+  const meanwhile: Promise<void>[] = [];
+  const performAll = async (actions: readonly Action[]): Promise<void> => {
+    for (const action of actions) await perform(world, action);
+  };
   const die = async (): Promise<never> => {
     dead = true;
     died.resolve(undefined);
@@ -46,7 +50,10 @@ export async function runSweep(world: World, plan: SweepPlan, perform: (world: W
       calls += 1;
       const call = calls;
       world.timeline.advance(plan.latency);
-      for (const { actions } of plan.meanwhile.filter((item) => item.call === call)) for (const action of actions) await perform(world, action);
+      const between = performAll(plan.meanwhile.filter((item) => item.call === call).flatMap(({ actions }) => actions));
+      meanwhile.push(between);
+      await between;
+      if (dead) return await never;
       if (plan.signal === call) stop.abort();
       if (plan.crash?.call === call && !plan.crash.after) return await die();
       world.oracle.tally.call(name);
@@ -60,6 +67,8 @@ export async function runSweep(world: World, plan: SweepPlan, perform: (world: W
   const { settings, parts, backends } = composeSweep(world, { mood: plan.mood, steps, stop: stop.signal });
   const running = sweep({ ...settings, failOn: [], selection: { projects: [], stacks: [], locks: [] } }, { ...parts, backends });
   const report = await Promise.race([running, died.promise]);
+  // What goes on beside a janitor does not die with it.
+  await Promise.all(meanwhile);
   if (report === undefined) world.oracle.tally.action("janitor died");
   else world.oracle.judgeReport(report, before);
   return report;
