@@ -39,6 +39,10 @@ export async function runSweep(world: World, plan: SweepPlan, perform: (world: W
     died.resolve(undefined);
     return await never;
   };
+  const underWay: Promise<void>[] = [];
+  const playMeanwhile = async (items: SweepPlan["meanwhile"]): Promise<void> => {
+    for (const { actions } of items) for (const action of actions) await perform(world, action);
+  };
   const steps: Steps = {
     lookedAt: world.timeline.now,
     before: async (name) => {
@@ -46,7 +50,11 @@ export async function runSweep(world: World, plan: SweepPlan, perform: (world: W
       calls += 1;
       const call = calls;
       world.timeline.advance(plan.latency);
-      for (const { actions } of plan.meanwhile.filter((item) => item.call === call)) for (const action of actions) await perform(world, action);
+      const playing = playMeanwhile(plan.meanwhile.filter((item) => item.call === call));
+      underWay.push(playing);
+      await playing;
+      // Another call of this janitor may have been its last while this one waited.
+      if (dead) return await never;
       if (plan.signal === call) stop.abort();
       if (plan.crash?.call === call && !plan.crash.after) return await die();
       world.oracle.tally.call(name);
@@ -60,6 +68,8 @@ export async function runSweep(world: World, plan: SweepPlan, perform: (world: W
   const { settings, parts, backends } = composeSweep(world, { mood: plan.mood, steps, stop: stop.signal });
   const running = sweep({ ...settings, failOn: [], selection: { projects: [], stacks: [], locks: [] } }, { ...parts, backends });
   const report = await Promise.race([running, died.promise]);
+  // What others do goes on when a janitor dies, and ends before the history does.
+  await Promise.all(underWay);
   if (report === undefined) world.oracle.tally.action("janitor died");
   else world.oracle.judgeReport(report, before);
   return report;
