@@ -34,14 +34,14 @@ export async function runSweep(world: World, plan: SweepPlan, perform: (world: W
   const stop = new AbortController();
   let calls = 0;
   let dead = false;
-  const meanwhile: Promise<void>[] = [];
-  const performAll = async (actions: readonly Action[]): Promise<void> => {
-    for (const action of actions) await perform(world, action);
-  };
   const die = async (): Promise<never> => {
     dead = true;
     died.resolve(undefined);
     return await never;
+  };
+  const underWay: Promise<void>[] = [];
+  const playMeanwhile = async (items: SweepPlan["meanwhile"]): Promise<void> => {
+    for (const { actions } of items) for (const action of actions) await perform(world, action);
   };
   const steps: Steps = {
     lookedAt: world.timeline.now,
@@ -50,9 +50,10 @@ export async function runSweep(world: World, plan: SweepPlan, perform: (world: W
       calls += 1;
       const call = calls;
       world.timeline.advance(plan.latency);
-      const between = performAll(plan.meanwhile.filter((item) => item.call === call).flatMap(({ actions }) => actions));
-      meanwhile.push(between);
-      await between;
+      const playing = playMeanwhile(plan.meanwhile.filter((item) => item.call === call));
+      underWay.push(playing);
+      await playing;
+      // Another call of this janitor may have been its last while this one waited.
       if (dead) return await never;
       if (plan.signal === call) stop.abort();
       if (plan.crash?.call === call && !plan.crash.after) return await die();
@@ -67,8 +68,8 @@ export async function runSweep(world: World, plan: SweepPlan, perform: (world: W
   const { settings, parts, backends } = composeSweep(world, { mood: plan.mood, steps, stop: stop.signal });
   const running = sweep({ ...settings, failOn: [], selection: { projects: [], stacks: [], locks: [] } }, { ...parts, backends });
   const report = await Promise.race([running, died.promise]);
-  // What goes on beside a janitor does not die with it.
-  await Promise.all(meanwhile);
+  // What others do goes on when a janitor dies, and ends before the history does.
+  await Promise.all(underWay);
   if (report === undefined) world.oracle.tally.action("janitor died");
   else world.oracle.judgeReport(report, before);
   return report;
