@@ -75,7 +75,11 @@ const judgeRecreated: Rule = (suspect) => {
   if (contradiction !== undefined) return contradiction;
   // Noted late, the start of the writer's own container may be a little later than the lock; its node's clock may be far behind the API server's.
   if (pod.containers.some((container) => startsOf(container).some((start) => start <= owner.lockedAt + skew))) return undefined;
-  const doubt = doubtGuestClock(suspect, [pod.createdAt]) ?? doubtSettled(suspect) ?? doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false });
+  const doubt =
+    doubtGuestClock(suspect, [pod.createdAt]) ??
+    doubtUnreported(suspect) ??
+    doubtSettled(suspect) ??
+    doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false });
   if (doubt !== undefined) return doubt;
   const later = formatDuration(pod.createdAt - owner.lockedAt);
   return {
@@ -250,6 +254,13 @@ function doubtGuestClock(suspect: Suspect, starts: readonly EpochNanoseconds[]):
   if (pod.runtimeClassName === undefined || starts.every((start) => storedAt !== undefined && storedAt < start - skew)) return undefined;
   const why = storedAt === undefined ? "its store has no time of the lock" : "the store's time of the lock is not earlier than its containers";
   return undetermined("clock-contradiction", `pod ${describePod(suspect)} has a runtime class, so another clock, and ${why}`);
+}
+
+/** A pod whose kubelet has not told of its containers yet may be the writer's own, whose node's clock is slow: only a start could contradict the lock's time. */
+function doubtUnreported({ pod, seenAt }: Suspect): Finding | undefined {
+  const told = pod.nodeName === undefined || pod.containers.some((container) => startsOf(container).length > 0);
+  if (told || seenAt - pod.createdAt >= OLDEST_STATUS) return undefined;
+  return undetermined("status-older", `the pod of that name is younger than ${formatDuration(OLDEST_STATUS)}, and its node has not told of its containers yet`);
 }
 
 function doubtStatusAge({ owner, storedAt, seenAt }: Suspect): Finding | undefined {

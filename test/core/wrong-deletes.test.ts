@@ -337,3 +337,17 @@ describe("P7: no text of a stranger acts on a terminal, whichever way it came", 
     expect(shown).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   });
 });
+
+describe("P1: a node's clock is slow, so a lock of a moment ago seems old and older than its own pod", () => {
+  const lock = aLock({ hostname: "iac-runner-0", timestamp: "2026-03-10T11:58:30Z" });
+  const pod = (createdAt: string, container = aContainer(waiting)): Pod => aPod({ name: "iac-runner-0", createdAt: at(createdAt), containers: [container] });
+
+  it("its kubelet has not told of its containers yet: nothing says that they are not the writer's", () => {
+    expect(judgeRunners([pod("2026-03-10T11:59:10Z")], [aNode()], lock)).toBe("undetermined: status-older");
+    expect(judgeRunners([pod("2026-03-10T11:59:10Z", aContainer(unreported))], [aNode()], lock)).toBe("undetermined: status-older");
+  });
+
+  it("a minute after it was made, a Ready node would have told of them", () => {
+    expect(judgeRunners([pod("2026-03-10T11:58:50Z")], [aNode()], lock)).toBe("stale: pod-recreated");
+  });
+});
