@@ -94,7 +94,8 @@ const judgeRestarted: Rule = (suspect) => {
   const { pod, skew, seenAt } = suspect;
   const relevant = relevantContainers(pod, suspect.patterns);
   if (relevant.length === 0 || relevant.some((container) => !isProvablyLater(container, suspect))) return undefined;
-  const doubt = doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ?? doubtStatusAge(suspect) ?? doubtTimes(suspect);
+  const doubt =
+    doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ?? doubtStatusAge(suspect) ?? doubtUnreported(suspect) ?? doubtTimes(suspect);
   if (doubt !== undefined) return doubt;
   const starts = relevant.flatMap(({ state }) => (state.kind === "running" && state.startedAt !== undefined ? [state.startedAt] : []));
   if (starts.some((start) => start > seenAt + skew))
@@ -259,7 +260,7 @@ function doubtGuestClock(suspect: Suspect, starts: readonly EpochNanoseconds[]):
 /** A pod whose kubelet has not told of its containers yet may be the writer's own, whose node's clock is slow: only a start could contradict the lock's time. */
 function doubtUnreported({ pod, seenAt }: Suspect): Finding | undefined {
   const told = pod.nodeName === undefined || pod.containers.some((container) => startsOf(container).length > 0);
-  if (told || seenAt - pod.createdAt >= OLDEST_STATUS) return undefined;
+  if (told || pod.createdAt <= seenAt - OLDEST_STATUS) return undefined;
   return undetermined("status-older", `the pod of that name is younger than ${formatDuration(OLDEST_STATUS)}, and its node has not told of its containers yet`);
 }
 
