@@ -77,10 +77,10 @@ function toRules(settings: Settings): RuleSettings {
 
 /** Every rule that a person overrides, for report and record (promise P1). */
 function listOverrides(settings: Settings, backends: readonly BackendSettings[]): OverrideUsed[] {
+  // The flag is said of every backend, those that are yet to be discovered too.
+  const vouched = settings.exclusive ? [true] : backends.map(({ exclusive }) => exclusive);
   return [
-    ...(settings.exclusive || backends.some(({ exclusive }) => exclusive)
-      ? [{ option: "--exclusive", value: settings.exclusive || backends.every(({ exclusive }) => exclusive) ? "" : "for some backends" }]
-      : []),
+    ...(vouched.includes(true) ? [{ option: "--exclusive", value: vouched.every(Boolean) ? "" : "for some backends" }] : []),
     ...settings.owners.map(({ glob, container }) => ({ option: "--owner", value: container === undefined ? glob : `${glob}=${container}` })),
     ...(settings.requireStack === "no" ? [{ option: "--require-stack", value: "no" }] : []),
     ...settings.unreachableNodes.map((value) => ({ option: "--unreachable-nodes", value })),

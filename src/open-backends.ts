@@ -58,14 +58,19 @@ async function openDiscovered(backend: BackendSettings, settings: Settings, open
   }
 }
 
+/** Whether Stacks may add backends: without a glob that admits some, they are only reported. */
+export function mayDiscover({ discover, discoverAllow }: Settings): boolean {
+  return discover && discoverAllow.length > 0;
+}
+
 /** Checks that what `--discover` and its globs say goes together. Throws `usage`. */
 export function refuseIdleAllowList({ discover, discoverAllow }: Settings): void {
   if (!discover && discoverAllow.length > 0) throw new JanitorError("usage", "--discover-allow goes with --discover");
 }
 
 /** Stops a removal in backends that are yet to be discovered where nobody said that no other cluster writes to them. Throws `usage`. */
-export function refuseUnstatedDiscovery({ discover, discoverAllow, exclusive }: Settings, what: string): void {
-  if (!discover || discoverAllow.length === 0 || exclusive) return;
+export function refuseUnstatedDiscovery(settings: Settings, what: string): void {
+  if (!mayDiscover(settings) || settings.exclusive) return;
   throw new JanitorError("usage", `${what} with --discover-allow wants --exclusive, for the backends that will be discovered`, {
     hint: "The configuration file states it for the backends that it names, and for no other. Leave out --discover-allow to remove in those alone.",
   });

@@ -1,5 +1,4 @@
 import type { Backend } from "./backends/backend.ts";
-import type { Judgement } from "./core/judgement.ts";
 import type { ObservedLock } from "./core/lock.ts";
 import { findAmbiguous, findWriter, isAlive, judgeAlive, judgeGone, mayHoldLock, nameWriter, type Attributed, type OwnProcess } from "./core/own-pod.ts";
 import type { SweepReport } from "./core/report.ts";
@@ -9,7 +8,7 @@ import { describeError, JanitorError } from "./errors.ts";
 import { readLock } from "./read-locks.ts";
 import { removeLock, type Remover } from "./remove-lock.ts";
 import { composeReport, type SweptBackend, type SweptLock } from "./sweep-report.ts";
-import type { OpenedBackend } from "./sweep.ts";
+import { nameOfBackend, type OpenedBackend } from "./sweep.ts";
 
 /** What a sidecar works with. */
 export interface OwnPodParts extends Omit<Remover, "runId" | "overrides"> {
@@ -110,22 +109,22 @@ class OwnPodWatch {
   async #attribute(before: readonly OwnProcess[]): Promise<void> {
     const { backends, readProcesses, hostname, skew, stop } = this.#parts;
     const read: { readonly opened: Held["opened"]; readonly lock: ObservedLock }[] = [];
-    const swept: SweptBackend[] = [];
+    const asked: { readonly opened: Held["opened"]; readonly error?: JanitorError }[] = [];
     for (const opened of backends) {
       if (opened.kind === "failed") continue;
       try {
         for (const lock of await this.#readNew(opened.backend)) read.push({ opened, lock });
-        swept.push({ ...named(opened), locks: [] });
+        asked.push({ opened });
       } catch (error) {
         if (stop.aborted) return;
-        swept.push({ ...named(opened), error: asError(error), locks: [] });
+        asked.push({ opened, error: asError(error) });
       }
     }
     const after = await readProcesses();
     const found = read.flatMap(({ opened, lock }): readonly Held[] => {
       const writer = lock.content.kind === "readable" ? findWriter(lock.key, lock.content.owner, { hostname, skew, before, after }) : undefined;
       // The content of a lock never changes, so one that names another host or process need not be read again.
-      if (writer === undefined && lock.content.kind === "readable" && !couldBeOurs(lock, hostname, after)) this.#others.add(nameOf(opened.backend, lock.key));
+      if (writer === undefined && lock.content.kind === "readable" && !couldBeOurs(lock, hostname, after)) this.#others.add(nameLock(opened.backend, lock.key));
       return writer === undefined ? [] : [{ opened, lock, writer }];
     });
     const known = this.#held.filter(({ lock, opened }) => !found.some((item) => item.lock.key === lock.key && item.opened === opened));
@@ -133,9 +132,10 @@ class OwnPodWatch {
     for (const name of findAmbiguous(all)) this.#ambiguous.add(name);
     this.#held = all.filter(({ writer }) => !this.#ambiguous.has(nameWriter(writer)));
     this.#tell(
-      swept.map((backend) => ({
-        ...backend,
-        locks: this.#held.filter(({ opened }) => named(opened).name === backend.name).map((held) => asSwept(held, judgeAlive(held.writer), "keep")),
+      asked.map(({ opened, error }) => ({
+        ...named(opened),
+        ...(error === undefined ? {} : { error }),
+        locks: this.#held.filter((held) => held.opened === opened).map(({ lock, writer }) => ({ lock, judgement: judgeAlive(writer), action: "keep" })),
       })),
     );
   }
@@ -145,7 +145,7 @@ class OwnPodWatch {
     const locks: ObservedLock[] = [];
     for await (const page of backend.listLocks(stop)) {
       for (const entry of page) {
-        if (this.#others.has(nameOf(backend, entry.key))) continue;
+        if (this.#others.has(nameLock(backend, entry.key))) continue;
         const lock = await readLock(backend, entry, stop);
         if (lock !== undefined) locks.push(lock);
       }
@@ -206,21 +206,17 @@ class OwnPodWatch {
   }
 }
 
-function named({ backend }: Held["opened"]): Pick<SweptBackend, "name" | "identity"> {
-  return { name: nameOf(backend, ""), identity: backend.identity };
+function named(opened: Held["opened"]): Pick<SweptBackend, "name" | "identity"> {
+  return { name: nameOfBackend(opened), identity: opened.backend.identity };
 }
 
-function nameOf({ identity }: Backend, key: string): string {
+function nameLock({ identity }: Backend, key: string): string {
   return `${JSON.stringify(identity)} ${key}`;
 }
 
 /** Whether its process may yet turn out to be here: its lock was read before the process was seen. */
 function couldBeOurs({ content }: ObservedLock, hostname: string, processes: readonly OwnProcess[]): boolean {
   return content.kind === "readable" && content.owner.hostname === hostname && processes.some(({ pid }) => pid === content.owner.pid);
-}
-
-function asSwept({ lock }: Held, judgement: Judgement, action: SweptLock["action"]): SweptLock {
-  return { lock, judgement, action };
 }
 
 function asError(error: unknown): JanitorError {

@@ -2,10 +2,8 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import type { OwnProcess } from "./core/own-pod.ts";
+import { TICK } from "./core/process-probe.ts";
 import { SECOND, type EpochNanoseconds } from "./core/time.ts";
-
-/** Ticks in a second in what the kernel shows to programs (USER_HZ). */
-const TICK = SECOND / 100n;
 
 /** Field 22 of `stat`, `starttime`, counted from field 3, `state` (https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html). */
 const START_TIME = 19;

@@ -1,7 +1,7 @@
 import { check } from "./check.ts";
 import { resolveBackends, resolveOwners, type Settings } from "./config.ts";
 import { JanitorError } from "./errors.ts";
-import { openBackends, refuseIdleAllowList } from "./open-backends.ts";
+import { mayDiscover, openBackends, refuseIdleAllowList } from "./open-backends.ts";
 import { closeParts, openSources } from "./open-parts.ts";
 import { renderCheck } from "./output/check-table.ts";
 import { painterFor, widthOf } from "./output/terminal.ts";
@@ -16,7 +16,7 @@ export async function runCheck(settings: Settings, surroundings: Surroundings): 
     throw new JanitorError("usage", "check has no markdown output", { hint: "It has --output table and --output json." });
   const clusters = await openSources(settings, env);
   refuseIdleAllowList(settings);
-  const configured = resolveBackends(settings, env, settings.discover && settings.discoverAllow.length > 0);
+  const configured = resolveBackends(settings, env, mayDiscover(settings));
   const { opened, discovery } = await openBackends(configured, clusters, settings, env, stop);
   try {
     const backends = opened.map((item) =>

@@ -1,7 +1,7 @@
 import { askToRemove } from "./ask-to-remove.ts";
 import { composeSweepParts, composeSweepSettings, refuseUndatedSnapshot, refuseUnstated } from "./compose-sweep.ts";
 import { resolveBackends, type Settings } from "./config.ts";
-import { openBackends, refuseIdleAllowList, refuseUnstatedDiscovery } from "./open-backends.ts";
+import { mayDiscover, openBackends, refuseIdleAllowList, refuseUnstatedDiscovery } from "./open-backends.ts";
 import { closeParts, openSources } from "./open-parts.ts";
 import { openProgressLine } from "./output/progress.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -11,7 +11,7 @@ import { writeSweepReport } from "./write-outputs.ts";
 /** Runs `sweep` with its settings and gives the exit code. Throws a `JanitorError` for wrong usage. */
 export async function runSweep(settings: Settings, surroundings: Surroundings): Promise<number> {
   const { env, stderr } = surroundings;
-  const configured = resolveBackends(settings, env, settings.discover && settings.discoverAllow.length > 0);
+  const configured = resolveBackends(settings, env, mayDiscover(settings));
   const asking = surroundings.interactive && settings.delete && !settings.yes;
   refuseIdleAllowList(settings);
   if (settings.delete) {

@@ -5,7 +5,7 @@ import { resolveBackends, type BackendSettings, type Settings } from "./config.t
 import type { SweepReport } from "./core/report.ts";
 import { formatLine } from "./core/text.ts";
 import type { ClusterSource } from "./kubernetes/cluster-source.ts";
-import { openBackends, refuseIdleAllowList, refuseUnstatedDiscovery } from "./open-backends.ts";
+import { mayDiscover, openBackends, refuseIdleAllowList, refuseUnstatedDiscovery } from "./open-backends.ts";
 import { closeParts, openSources, openWithAudit, toMilliseconds } from "./open-parts.ts";
 import { openMetrics } from "./output/metrics.ts";
 import { serveStatus, type Probe, type StatusServer } from "./output/serve-status.ts";
@@ -22,7 +22,7 @@ const LONGEST_SWEEP = 600_000;
 export async function runWatch(settings: Settings, surroundings: Surroundings): Promise<number> {
   if (settings.ownPod) return await runOwnPod(settings, surroundings);
   const { env, stdout, log } = surroundings;
-  const backends = resolveBackends(settings, env, settings.discover && settings.discoverAllow.length > 0);
+  const backends = resolveBackends(settings, env, mayDiscover(settings));
   refuseIdleAllowList(settings);
   if (settings.delete) {
     refuseUnstated(backends, "--delete");

@@ -15,10 +15,15 @@ export function isDueForProbe(owner: Owner, storedAt: EpochNanoseconds | undefin
   return now - latestTimeOf(owner, storedAt) >= after;
 }
 
+/** True when processes could change a judgement: only that a container runs keeps the lock, and it is old enough. */
+function wantsProbe({ content, storedAt }: ObservedLock, { reason }: Judgement, now: EpochNanoseconds, rules: ProbeRules | undefined): boolean {
+  if (rules?.enabled !== true || reason !== "container-running" || content.kind !== "readable") return false;
+  return isDueForProbe(content.owner, storedAt, now, rules);
+}
+
 /** The candidates whose processes could change a judgement: a container of theirs runs, and no other candidate holds the lock or is in doubt. */
 export function findProbeable(lock: ObservedLock, judgement: Judgement, now: EpochNanoseconds, rules: ProbeRules | undefined): readonly CandidateEvidence[] {
-  if (rules?.enabled !== true || judgement.reason !== "container-running" || lock.content.kind !== "readable") return [];
-  if (!isDueForProbe(lock.content.owner, lock.storedAt, now, rules)) return [];
+  if (!wantsProbe(lock, judgement, now, rules)) return [];
   const { candidates } = judgement.evidence;
   const left = candidates.filter(({ finding }) => finding !== "gone");
   return left.every(({ reason }) => reason === "container-running") ? left : [];
@@ -26,7 +31,7 @@ export function findProbeable(lock: ObservedLock, judgement: Judgement, now: Epo
 
 /** True when a look at processes could yet change a judgement that was made without one. */
 export function awaitsProbe(lock: ObservedLock, judgement: Judgement, now: EpochNanoseconds, rules: ProbeRules | undefined): boolean {
-  if (rules?.enabled !== true || judgement.reason !== "container-running" || lock.content.kind !== "readable") return false;
-  if (!isDueForProbe(lock.content.owner, lock.storedAt, now, rules)) return false;
-  return judgement.evidence.candidates.some(({ reason, probe }) => reason === "container-running" && probe === undefined);
+  return (
+    wantsProbe(lock, judgement, now, rules) && judgement.evidence.candidates.some(({ reason, probe }) => reason === "container-running" && probe === undefined)
+  );
 }

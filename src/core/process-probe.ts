@@ -67,7 +67,7 @@ exit 0`;
 export const PROBE_COMMAND: readonly string[] = ["sh", "-c", SCRIPT];
 
 /** Ticks in a second in what the kernel shows to programs (USER_HZ, the same on every architecture that Kubernetes runs on). */
-const TICK: Nanoseconds = SECOND / 100n;
+export const TICK: Nanoseconds = SECOND / 100n;
 
 /** What one container's answer says. */
 export type ProbeAnswer = { readonly kind: "looked"; readonly processes: readonly Process[] } | { readonly kind: "could-not-look"; readonly problem: string };

@@ -1,4 +1,4 @@
-import type { ReportedLock } from "../core/report.ts";
+import type { ReportedLock, Summary } from "../core/report.ts";
 import { escapeUntrusted } from "../core/text.ts";
 import { formatSeconds } from "../core/time.ts";
 
@@ -27,4 +27,11 @@ export function describeOwner({ owner, key }: Pick<ReportedLock, "owner" | "key"
 /** How old a lock is. */
 export function describeAge({ ageSeconds }: Pick<ReportedLock, "ageSeconds">): string {
   return ageSeconds === undefined ? "?" : formatSeconds(ageSeconds);
+}
+
+const VERDICTS = ["stale", "held", "foreign", "too-young", "unreadable", "undetermined"] as const;
+
+/** How many locks have which verdict, as "2 stale", what matters first; verdicts that none has are left out. */
+export function countVerdicts(summary: Summary): readonly { readonly verdict: ReportedLock["verdict"]; readonly words: string }[] {
+  return VERDICTS.filter((verdict) => summary[verdict] > 0).map((verdict) => ({ verdict, words: `${summary[verdict]} ${verdict}` }));
 }

@@ -4,7 +4,7 @@ import { toMarkdown } from "mdast-util-to-markdown";
 
 import type { ReportedLock, SweepReport } from "../core/report.ts";
 import { escapeUntrusted, formatCount } from "../core/text.ts";
-import { ACTION_WORDS, describeAge, describeOwner, describeStack } from "./describe-lock.ts";
+import { ACTION_WORDS, countVerdicts, describeAge, describeOwner, describeStack } from "./describe-lock.ts";
 
 /** More locks than this nobody reads in a comment, and GitHub takes no more than 65,536 characters. */
 const MOST_LOCKS = 100;
@@ -14,12 +14,11 @@ const MOST_LOCKS = 100;
  * GitHub's acts, and what would end a line or reorder it is written as its code point.
  */
 export function renderMarkdown(report: SweepReport): string {
+  const shown = report.locks.slice(0, MOST_LOCKS);
   const children: RootContent[] = [
     { type: "heading", depth: 3, children: [text(`Pulumi locks: ${describeFound(report)}`)] },
     { type: "paragraph", children: describeRun(report) },
-    ...(report.locks.length === 0
-      ? []
-      : [tableOf(report.locks.slice(0, MOST_LOCKS)), ...restOf(report.locks.length), whyOf(report.locks.slice(0, MOST_LOCKS))]),
+    ...(shown.length === 0 ? [] : [tableOf(shown), ...restOf(report.locks.length), whyOf(shown)]),
     ...blockedOf(report),
     ...problemsOf(report),
     ...adviceOf(report),
@@ -29,9 +28,7 @@ export function renderMarkdown(report: SweepReport): string {
 
 function describeFound({ summary, backends, clusters }: SweepReport): string {
   const failed = [...backends, ...clusters].some(({ error }) => error !== undefined);
-  const found = (["stale", "held", "foreign", "too-young", "unreadable", "undetermined"] as const)
-    .filter((name) => summary[name] > 0)
-    .map((name) => `${summary[name]} ${name}`);
+  const found = countVerdicts(summary).map(({ words }) => words);
   return `${found.length === 0 ? "none" : found.join(", ")}${failed ? ", and not everything could be read" : ""}`;
 }
 

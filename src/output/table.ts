@@ -5,7 +5,7 @@ import { formatIdentity } from "../core/backend-identity.ts";
 import type { ReportedLock, SweepReport } from "../core/report.ts";
 import { escapeUntrusted, formatCount, joinSome } from "../core/text.ts";
 import { renderBlockedStacks } from "./blocked-stacks-table.ts";
-import { ACTION_WORDS, describeAge, describeOwner, describeStack } from "./describe-lock.ts";
+import { ACTION_WORDS, countVerdicts, describeAge, describeOwner, describeStack } from "./describe-lock.ts";
 import { renderLayout } from "./layout.ts";
 
 /** The looks that a table uses; each leaves the text alone where there is no colour. */
@@ -124,9 +124,7 @@ function isPlan({ dryRun, summary }: SweepReport): boolean {
 function renderSummary(report: SweepReport, { paint }: TableOptions): string {
   const { summary, dryRun, exitCode } = report;
   if (isPlan(report)) return `${formatCount(summary.locks, "lock")}: ${summary.wouldRemove} would be removed.`;
-  const verdicts = (["stale", "held", "foreign", "too-young", "unreadable", "undetermined"] as const)
-    .filter((name) => summary[name] > 0)
-    .map((name) => paint(VERDICT_STYLES[name], `${summary[name]} ${name}`));
+  const verdicts = countVerdicts(summary).map(({ verdict, words }) => paint(VERDICT_STYLES[verdict], words));
   const found = summary.locks === 0 ? "no locks" : `${formatCount(summary.locks, "lock")}: ${verdicts.join(", ")}`;
   const done = dryRun
     ? `${summary.wouldRemove} would be removed (--delete removes)`
