@@ -94,8 +94,12 @@ const judgeRestarted: Rule = (suspect) => {
   const { pod, skew, seenAt } = suspect;
   const relevant = relevantContainers(pod, suspect.patterns);
   if (relevant.length === 0 || relevant.some((container) => !isProvablyLater(container, suspect))) return undefined;
+  const resting = relevant.some(({ state }) => state.kind !== "running");
   const doubt =
-    doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ?? doubtStatusAge(suspect) ?? doubtUnreported(suspect) ?? doubtTimes(suspect);
+    doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ??
+    doubtStatusAge(suspect, resting) ??
+    doubtUnreported(suspect) ??
+    doubtTimes(suspect);
   if (doubt !== undefined) return doubt;
   const starts = relevant.flatMap(({ state }) => (state.kind === "running" && state.startedAt !== undefined ? [state.startedAt] : []));
   if (starts.some((start) => start > seenAt + skew))
@@ -127,7 +131,7 @@ const judgeProcessGone: Rule = (suspect) => {
   const unsettled = existedAtLock(suspect) ? undefined : doubtSettled(suspect);
   // A container that was not looked at since it did not run may have been started again, and have written the lock, before its status said so.
   const unseen = pod.containers.some(({ kind, state }) => (kind === "main" || kind === "sidecar") && state.kind !== "running");
-  const doubt = doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ?? (unseen ? doubtStatusAge(suspect) : undefined) ?? unsettled;
+  const doubt = doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ?? (unseen ? doubtStatusAge(suspect, true) : undefined) ?? unsettled;
   if (doubt !== undefined) return doubt;
   return {
     kind: "gone",
@@ -264,9 +268,18 @@ function doubtUnreported({ pod, seenAt }: Suspect): Finding | undefined {
   return undetermined("status-older", `the pod of that name is younger than ${formatDuration(OLDEST_STATUS)}, and its node has not told of its containers yet`);
 }
 
-function doubtStatusAge({ owner, storedAt, seenAt }: Suspect): Finding | undefined {
-  if (seenAt - latestTimeOf(owner, storedAt) >= OLDEST_STATUS) return undefined;
-  return undetermined("status-older", `the lock is younger than ${formatDuration(OLDEST_STATUS)}: the pod's status may be older than it`);
+/**
+ * A status from before the lock says nothing. `resting`: the finding needs that a container does not run. It may have been started since, on a node whose clock is so slow that
+ * a lock of a moment ago seems old; only its store's time tells how old it is.
+ */
+function doubtStatusAge({ owner, storedAt, seenAt }: Suspect, resting: boolean): Finding | undefined {
+  if (seenAt - latestTimeOf(owner, storedAt) < OLDEST_STATUS)
+    return undetermined("status-older", `the lock is younger than ${formatDuration(OLDEST_STATUS)}: the pod's status may be older than it`);
+  if (!resting || storedAt !== undefined) return undefined;
+  return undetermined(
+    "status-older",
+    "by its status a container of the pod does not run, but the status may be older than the lock: its store has no time of it, and the writer's clock may be slow",
+  );
 }
 
 function undetermined(reason: UndeterminedReason, message: string): Finding {

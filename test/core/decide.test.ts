@@ -24,7 +24,7 @@ import {
 
 const FUTURE = "2026-03-10T12:00:30Z";
 const YOUNG = "2026-03-10T11:59:30Z";
-const lock = aLock();
+const lock = aLock({ storedAt: "2026-03-10T10:00:01Z" });
 const incomplete: ClusterObservation = { ...aCluster(), pods: { kind: "incomplete", problem: "403", pods: [], total: 7 } };
 const noStack = aCluster({ stacks: [] });
 const circumstances = (more: Partial<Circumstances> = {}): Circumstances => ({

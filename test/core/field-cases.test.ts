@@ -69,7 +69,7 @@ const ended = (status: object): ClusterObservation =>
     ],
   });
 
-const applyLock = aLock({ hostname: "iac-apply-29x4d", timestamp: "2026-03-10T11:00:00Z", pid: 22, username: "root" });
+const applyLock = aLock({ hostname: "iac-apply-29x4d", timestamp: "2026-03-10T11:00:00Z", storedAt: "2026-03-10T11:00:00Z", pid: 22, username: "root" });
 const applyPod = (phase: string, containers: Pod["containers"]): ClusterObservation =>
   aCluster({ pods: [aPod({ name: "iac-apply-29x4d", phase, createdAt: at("2026-03-10T10:57:00Z"), containers })] });
 const applied = aContainer(terminated("2026-03-10T11:04:00Z"), { name: "apply" });

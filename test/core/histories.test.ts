@@ -21,7 +21,7 @@ import {
 } from "./builders.ts";
 
 const LOCKED = "2026-03-10T10:00:00.5Z";
-const lock = aLock({ timestamp: LOCKED });
+const lock = aLock({ timestamp: LOCKED, storedAt: "2026-03-10T10:00:01Z" });
 const named = aLock({ hostname: "iac-runner-0", timestamp: LOCKED });
 const RUNNERS: CaseWords = { owners: ["iac-runner-*"] };
 
@@ -207,7 +207,7 @@ describe("1.10 a status is worth what its node is", () => {
   });
 
   it("a status may be older than a lock that is younger than a silent node is found out, whatever --min-age says", () => {
-    const young = aLock({ timestamp: "2026-03-10T11:59:30Z" });
+    const young = aLock({ timestamp: "2026-03-10T11:59:30Z", storedAt: "2026-03-10T11:59:30Z" });
     expect(verdictOf(judge(young, { settings: { minAge: 0n }, clusters: [aCluster({ pods: [aPod(gone)] })] }))).toBe("undetermined: status-older");
   });
 

@@ -275,6 +275,7 @@ describe("P5: no lock can stop the judging of others", () => {
 
 describe("P1: found by random histories", () => {
   const killed: Partial<Pod> = { containers: [aContainer(running("2026-03-01T00:00:10Z"), { containerId: "c1" })], processes: aLook() };
+  const crashing = aContainer(waiting, { restartCount: 1, last: aRun("2026-03-10T09:00:00Z", "2026-03-10T09:59:58Z") });
 
   it("the writer was force-deleted on a node of the other cluster that is cut off; a pod of its name lives on here without that process", () => {
     const here = aCluster({ name: "blue", pods: [aPod(killed)] });
@@ -291,6 +292,22 @@ describe("P1: found by random histories", () => {
     const pod = aPod({ runtimeClassName: "kata", createdAt: at("2026-03-10T10:00:30Z"), containers: [aContainer(running("2026-03-10T10:00:32Z"))] });
     expect(verdictOf(judge(lock, { clusters: [aCluster({ pods: [pod] })] }))).toBe(expected);
   });
+
+  it.each<[string, ObservedLock, Partial<Pod>, string]>([
+    ["the store has no time of the lock", workspaceLock, { containers: [crashing] }, "undetermined: status-older"],
+    ["the store says how old the lock is", aLock({ storedAt: "2026-03-10T10:00:01Z" }), { containers: [crashing] }, "stale: container-restarted"],
+    [
+      "a container beside it rests, and no store says so",
+      workspaceLock,
+      { ...killed, containers: [aContainer(running("2026-03-01T00:00:10Z"), { containerId: "c1" }), { ...crashing, name: "debug" }] },
+      "undetermined: status-older",
+    ],
+  ])(
+    "a node whose clock is two hours slow fell silent a moment ago, before it told that its container runs again and holds the lock: %s",
+    (_, lock, pod, expected) => {
+      expect(verdictOf(judge(lock, { clusters: [aCluster({ pods: [aPod(pod)] })] }))).toBe(expected);
+    },
+  );
 
   it.each([
     ["its kubelet", undefined, "stale: pod-ended"],

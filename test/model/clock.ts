@@ -58,6 +58,11 @@ export class Clock {
     return truncateToSecond(this.read());
   }
 
+  /** How much it was ahead at a past time. */
+  offsetAt(time: EpochNanoseconds): Nanoseconds {
+    return this.steps.reduce((offset, { at, by }) => (at > time ? offset - by : offset), this.offset);
+  }
+
   step(by: number): void {
     this.offset += seconds(by);
     this.steps.push({ at: this.#timeline.now, by: seconds(by) });

@@ -225,6 +225,19 @@ const SCRIPTS: readonly (readonly [name: string, script: Script])[] = [
     },
   ],
   [
+    "1.10 the same in a silence that is not noticed yet, on a node whose clock is slow, in a store without times: a lock of a moment ago seems older than any status",
+    {
+      setup: {
+        begun: [2],
+        nodes: [{ ...SOUND, clockAhead: -120, pace: { ...PACE, report: 3 } }],
+        store: { ...CALM.store, notesTimes: false },
+      },
+      actions: [wait(200), restart(3.5), wait(3.7), pulumi({ delay: 0.1 }), wait(0.5), node("cut"), wait(2), sweep()],
+      fate: "kept",
+      reason: "undetermined: status-older",
+    },
+  ],
+  [
     "1.11 the owner is found by its hostname where no pod is called so",
     { setup: { begun: [4] }, actions: [pulumi(), wait(100), sweep({ namesakes: "stale" })], fate: "kept", reason: "held: container-running" },
   ],

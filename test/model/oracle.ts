@@ -1,5 +1,5 @@
 import type { SweepReport } from "../../src/core/report.ts";
-import { formatTimestamp, type EpochNanoseconds } from "../../src/core/time.ts";
+import { formatTimestamp, type EpochNanoseconds, type Nanoseconds } from "../../src/core/time.ts";
 import { SKEW } from "./janitor.ts";
 import type { PulumiProcess } from "./process.ts";
 import type { ModelStore, StoredLock } from "./store.ts";
@@ -13,6 +13,7 @@ export type KnownLimit =
   | "two pods of one hostname"
   | "clock set back"
   | "runtime class, and clocks beyond --clock-skew"
+  | "two clocks beyond --clock-skew, one of a store that does not tell it"
   | "node object deleted while it runs";
 
 /** Watches a world: what must never happen, and what must. */
@@ -39,12 +40,12 @@ export class Oracle {
     else this.limits.push(limit);
   }
 
-  noteStores(): ReadonlySet<string> {
-    return new Set(this.#world.stores.flatMap(({ bucket, objects }) => Array.from(objects.values(), (lock) => nameOf(bucket, lock.key, lock.version))));
+  noteStores(): ReadonlySet<StoredLock> {
+    return new Set(this.#world.stores.flatMap(({ objects }) => Array.from(objects.values())));
   }
 
   /** P5, and that a report claims nothing that is not so. `before`: the locks that were there when the sweep began. */
-  judgeReport(report: SweepReport, before: ReadonlySet<string>): void {
+  judgeReport(report: SweepReport, before: ReadonlySet<StoredLock>): void {
     this.tally.add("sweeps");
     for (const { key, verdict, reason, action, message } of report.locks) {
       this.#world.note(() => `  ${action} ${key.slice(33, 46)}: ${verdict}: ${reason}: ${message}`);
@@ -56,8 +57,8 @@ export class Oracle {
       if (report.backends.some(({ identity, error }) => bucketOf(identity) === store.bucket && error !== undefined)) continue;
       for (const lock of store.objects.values()) {
         const told = report.locks.filter(({ backend, key }) => bucketOf(backend) === store.bucket && key === lock.key);
-        if (before.has(nameOf(store.bucket, lock.key, lock.version)) && told.length !== 1)
-          this.violations.push(`P5: ${lock.key} is ${told.length} times in the report`);
+        // One that a person put back since is another, though its bytes are the same.
+        if (before.has(lock) && told.length !== 1) this.violations.push(`P5: ${lock.key} is ${told.length} times in the report`);
         if (lock.writer?.lives === true && told.length > 0) this.tally.add("live locks judged");
       }
       for (const { backend, key, action, record } of report.locks) {
@@ -83,10 +84,6 @@ export class Oracle {
 
 function bucketOf(identity: SweepReport["locks"][number]["backend"] | undefined): string | undefined {
   return identity?.scheme === "gs" ? identity.bucket : undefined;
-}
-
-function nameOf(bucket: string, key: string, version: string): string {
-  return `${bucket}\0${key}\0${version}`;
 }
 
 function hasIntent(store: ModelStore, lock: StoredLock): boolean {
@@ -126,9 +123,11 @@ function findLimit(writer: PulumiProcess, lock: StoredLock, world: World, looked
   const since = container.runsSince;
   const steppedBack = clock.steps.some(({ at, by }) => since !== undefined && at >= since && by < -SKEW);
   if (steppedBack) return "clock set back";
-  // A guest's clock is vouched for by the store's and the host's.
-  const vouchers = [pod.node.clock, world.store.clock].map(({ offset }) => (offset < 0n ? -offset : offset));
-  if (pod.guest !== undefined && vouchers.some((offset) => offset > SKEW / 2n)) return "runtime class, and clocks beyond --clock-skew";
+  // A guest's clock is vouched for by the store's and by the host's, now and when the host noted the container's start.
+  const vouchers = [pod.node.clock.offset, pod.node.clock.offsetAt(since ?? lookedAt), world.store.clock.offset];
+  if (pod.guest !== undefined && vouchers.some((offset) => isBeyond(offset, SKEW / 2n))) return "runtime class, and clocks beyond --clock-skew";
+  if (!world.setup.store.tellsTime && isBeyond(world.store.clock.offset, SKEW) && isBeyond(clock.offset, SKEW))
+    return "two clocks beyond --clock-skew, one of a store that does not tell it";
   const { forceDeletion: forced, node } = pod;
   if (forced?.trouble === undefined) return undefined;
   if (!node.inApi) return "node object deleted while it runs";
@@ -144,4 +143,8 @@ function findLimit(writer: PulumiProcess, lock: StoredLock, world: World, looked
         other.hostname === pod.hostname && (other.name !== pod.name || other.plan.namespace !== pod.plan.namespace) && other.createdAt <= lock.storedAt + SKEW,
     );
   return twin === true ? "two pods of one hostname" : undefined;
+}
+
+function isBeyond(offset: Nanoseconds, limit: Nanoseconds): boolean {
+  return offset > limit || offset < -limit;
 }

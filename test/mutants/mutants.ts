@@ -207,7 +207,18 @@ export const MUTANTS: readonly Mutant[] = [
     '    case "ready":\n    case "unscheduled":',
     '    case "ready":\n    case "not-ready":\n    case "unscheduled":',
   ),
-  mutant("a status is believed for a lock that is younger", "core/finding.ts", ">= OLDEST_STATUS) return undefined;", ">= 0n) return undefined;"),
+  mutant(
+    "a status is believed for a lock that is younger",
+    "core/finding.ts",
+    "latestTimeOf(owner, storedAt) < OLDEST_STATUS)",
+    "latestTimeOf(owner, storedAt) < 0n)",
+  ),
+  mutant(
+    "a rest is believed of a lock whose age only its writer tells",
+    "core/finding.ts",
+    "if (!resting || storedAt !== undefined)",
+    "if (!resting || seenAt > 0n)",
+  ),
   mutant(
     "a guest's clock is the node's",
     "core/finding.ts",
