@@ -261,11 +261,15 @@ function doubtGuestClock(suspect: Suspect, starts: readonly EpochNanoseconds[]):
   return undetermined("clock-contradiction", `pod ${describePod(suspect)} has a runtime class, so another clock, and ${why}`);
 }
 
-/** A pod whose kubelet has not told of its containers yet may be the writer's own, whose node's clock is slow: only a start could contradict the lock's time. */
-function doubtUnreported({ pod, seenAt }: Suspect): Finding | undefined {
+/**
+ * A pod whose kubelet has not told of its containers yet may be the writer's own, whose node's clock is slow: only a start could contradict the lock's time. A runtime
+ * that hangs costs its node Ready after minutes, so without a store's time such a pod is never proof.
+ */
+function doubtUnreported({ pod, seenAt, storedAt }: Suspect): Finding | undefined {
   const told = pod.nodeName === undefined || pod.containers.some((container) => startsOf(container).length > 0);
-  if (told || pod.createdAt <= seenAt - OLDEST_STATUS) return undefined;
-  return undetermined("status-older", `the pod of that name is younger than ${formatDuration(OLDEST_STATUS)}, and its node has not told of its containers yet`);
+  if (told || (storedAt !== undefined && pod.createdAt <= seenAt - OLDEST_STATUS)) return undefined;
+  const why = storedAt === undefined ? "its store has no time of the lock" : `it is younger than ${formatDuration(OLDEST_STATUS)}`;
+  return undetermined("status-older", `the node of the pod of that name has not told of a start of its containers yet, and ${why}`);
 }
 
 /**

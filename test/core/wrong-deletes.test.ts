@@ -364,7 +364,8 @@ describe("P1: a node's clock is slow, so a lock of a moment ago seems old and ol
     expect(judgeRunners([pod("2026-03-10T11:59:10Z", aContainer(unreported))], [aNode()], lock)).toBe("undetermined: status-older");
   });
 
-  it("a minute after it was made, a Ready node would have told of them", () => {
-    expect(judgeRunners([pod("2026-03-10T11:58:50Z")], [aNode()], lock)).toBe("stale: pod-recreated");
+  it("its runtime hangs, which costs its node Ready after minutes only: the same for as long as the store has no time of the lock", () => {
+    expect(judgeRunners([pod("2026-03-10T11:58:50Z")], [aNode()], lock)).toBe("undetermined: status-older");
+    expect(judgeRunners([pod("2026-03-10T11:58:50Z")], [aNode()], { ...lock, storedAt: at("2026-03-10T11:58:31Z") })).toBe("stale: pod-recreated");
   });
 });
