@@ -25,7 +25,7 @@ export function readFinalStage(file: string): FinalStage {
   const workOfBuild = lines.find((line) => line.startsWith("WORKDIR "))?.slice("WORKDIR ".length) ?? "/";
   const copies: { from: string; to: string }[] = [];
   const env: string[] = [];
-  const config: { Env: string[]; User?: string; WorkingDir?: string; Entrypoint?: string[] } = { Env: env };
+  const config: { Env: string[]; Labels: Record<string, string>; User?: string; WorkingDir?: string; Entrypoint?: string[] } = { Env: env, Labels: {} };
   for (const line of stage) {
     const [, instruction = "", rest = ""] = /^(\w+)\s+(.*)$/.exec(line) ?? [];
     switch (instruction) {
@@ -34,6 +34,9 @@ export function readFinalStage(file: string): FinalStage {
         copies.push({ from: relative(workOfBuild, from), to });
         break;
       }
+      case "LABEL":
+        Object.assign(config.Labels, readLabels(rest));
+        break;
       case "ENV":
         env.push(rest);
         break;
@@ -51,4 +54,8 @@ export function readFinalStage(file: string): FinalStage {
     }
   }
   return { copies, config };
+}
+
+function readLabels(rest: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(Array.from(rest.matchAll(/([\w.-]+)="([^"]*)"/g), ([, name = "", value = ""]) => [name, value]));
 }

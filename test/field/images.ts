@@ -31,7 +31,7 @@ export function writeJanitorImage(file: string): void {
   const { copies, config } = readFinalStage(resolve("Dockerfile"));
   inFolder((root) => {
     addBase(root);
-    addProgram(root, process.execPath, "usr/local/bin/node");
+    addProgram(root, process.execPath, config.Entrypoint?.[0]?.slice(1));
     for (const { from, to } of copies) cpSync(resolve(from), join(root, to), { recursive: true });
     writeImage(file, JANITOR_IMAGE, root, config);
   });

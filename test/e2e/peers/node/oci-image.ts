@@ -11,6 +11,7 @@ export interface ImageConfig {
   readonly Env?: readonly string[];
   readonly User?: string;
   readonly WorkingDir?: string;
+  readonly Labels?: Readonly<Record<string, string>>;
 }
 
 /** Packs a folder as an image of one layer: an OCI layout in a tar, as `ctr images import` takes it. */
