@@ -32,6 +32,8 @@ export interface ClusterSource {
   probe?(pod: Pod, signal: AbortSignal): Promise<ProcessObservation>;
   /** The verbs on pods/exec that are not allowed in a namespace, for `check`; undefined where it cannot be told. */
   findMissingExecVerbs?(namespace: string, signal: AbortSignal): Promise<readonly string[] | undefined>;
+  /** Whether the changes of each kind of object that `follow` follows may be asked for, for `check`; undefined where it cannot be told. */
+  reviewFollowing?(signal: AbortSignal): Promise<readonly { readonly what: string; readonly allowed: boolean | undefined }[]>;
   /** All Stacks and Workspaces, for the backends that they name. */
   listStacks(signal: AbortSignal): Promise<StackList>;
   /** As whom requests are sent, for `check`; undefined where it cannot be told. */

@@ -11,6 +11,7 @@ import { matchHostnames } from "./match-hostnames.ts";
 import { findMissingExecVerbs, probeProcesses } from "./probe-processes.ts";
 import { readNode, readPod, readStack } from "./read-objects.ts";
 import { readFailure, readStopped } from "./read-signs.ts";
+import { reviewAccess } from "./review-access.ts";
 
 /** The janitor's own pod, which must be in every whole list of the cluster it runs in. */
 export interface OwnPod {
@@ -29,6 +30,11 @@ export interface LiveClusterOptions {
   readonly pageSize?: number;
 }
 
+/** A resource in one namespace, or in all. */
+interface Place extends ListedResource {
+  readonly namespace?: string;
+}
+
 const PAGE_SIZE = 500;
 
 // What may be sent as a pod's name (https://kubernetes.io/docs/concepts/overview/working-with-objects/names/). An empty one would ask for a list.
@@ -41,14 +47,16 @@ const uidObject = z.object({ metadata: z.object({ uid: z.string() }) });
 /** A cluster behind its API server. Only reads are sent, and with a probe the one command that reads. */
 export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = PAGE_SIZE }: LiveClusterOptions): ClusterSource {
   const query = { limit: String(pageSize) };
-  const within = (path: string, resource: string): readonly ListedResource[] =>
+  const within = (path: string, resource: string): readonly Place[] =>
     namespaces.length === 0
       ? [{ path, name: resource }]
       : namespaces.map((namespace) => ({
+          namespace,
           path: path.replace(/\/([a-z]+)$/, `/namespaces/${namespace}/$1`),
           name: `${resource} in namespace ${namespace}`,
         }));
   const podPaths = within("/api/v1/pods", "pods");
+  const stackPaths = within(STACKS_PATH, STACKS);
 
   const listNodes = async (signal: AbortSignal): Promise<NodeList> => {
     let nodes: Node[] = [];
@@ -185,8 +193,16 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
       await Promise.all([
         ...podPaths.map((resource) => follow(resource, readStopped, (problem) => onSign({ kind: "lost", problem }))),
         // What a Stack would have told, the interval finds as well.
-        ...within(STACKS_PATH, STACKS).map((resource) => follow(resource, readFailure, () => undefined)),
+        ...stackPaths.map((resource) => follow(resource, readFailure, () => undefined)),
       ]);
+    },
+    reviewFollowing: async (signal) => {
+      const review = async ({ name: what, namespace }: Place, group: string, resource: string): ReturnType<NonNullable<ClusterSource["reviewFollowing"]>> => {
+        const right = { verb: "watch", group, resource, ...(namespace === undefined ? {} : { namespace }) };
+        return [{ what, allowed: await reviewAccess(client, right, signal) }];
+      };
+      const reviews = [...podPaths.map((place) => review(place, "", "pods")), ...stackPaths.map((place) => review(place, "pulumi.com", "stacks"))];
+      return (await Promise.all(reviews)).flat();
     },
     close: () => client.close(),
   };
