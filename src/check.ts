@@ -101,6 +101,7 @@ async function checkCluster(cluster: ClusterSource, owners: readonly OwnerPatter
   const { pods, nodes, stacks, uid } = observed;
   const user = await cluster.whoAmI(signal);
   const hostnames = await cluster.listHostnames(signal);
+  const following = (await cluster.reviewFollowing?.(signal)) ?? [];
   const item = (area: CheckItem["area"], name: string, status: CheckItem["status"], message: string): CheckItem => ({ area, subject, name, status, message });
   return [
     item("cluster", "user", user === undefined ? "unknown" : "ok", user === undefined ? "the API server does not tell" : quoteUntrusted(user)),
@@ -120,6 +121,10 @@ async function checkCluster(cluster: ClusterSource, owners: readonly OwnerPatter
     ...(stacks.kind === "listed" && stacks.withoutWorkspaces !== undefined
       ? [item("cluster", "list Workspaces", "unknown", `${stacks.withoutWorkspaces}; a lock that only a Workspace accounts for is foreign`)]
       : []),
+    ...following.map(({ what, allowed }) => {
+      const [status, message] = describeFollowing(allowed);
+      return item("cluster", `watch ${what}`, status, message);
+    }),
     ...describeProofs(observed).map(([name, available, message]) => item("proof", name, available ? "ok" : "denied", message)),
     ...owners.map((pattern) => {
       const matching = hostnames.filter((hostname) => matchOwners(hostname, [pattern]).length > 0);
@@ -128,6 +133,18 @@ async function checkCluster(cluster: ClusterSource, owners: readonly OwnerPatter
       return item("owners", pattern.glob, matching.length === 0 ? "unknown" : "ok", `matches ${found}`);
     }),
   ];
+}
+
+/** A sweep needs no such right, and `watch` does without. */
+function describeFollowing(allowed: boolean | undefined): readonly [status: CheckItem["status"], message: string] {
+  switch (allowed) {
+    case true:
+      return ["ok", "allowed"];
+    case false:
+      return ["unknown", 'the verb "watch" is not allowed; the command watch then finds changes when its interval ends'];
+    case undefined:
+      return ["unknown", "the API server does not tell"];
+  }
 }
 
 /** Whether commands may be run in the pods that live now and match a pattern, namespace by namespace: a right is given for one. */

@@ -2,13 +2,13 @@ import { randomUUID } from "node:crypto";
 
 import { composeSweepParts, composeSweepSettings, refuseUnstated } from "./compose-sweep.ts";
 import { resolveBackends, type BackendSettings, type Settings } from "./config.ts";
-import type { SweepReport } from "./core/report.ts";
 import { formatLine } from "./core/text.ts";
 import type { ClusterSource } from "./kubernetes/cluster-source.ts";
 import { mayDiscover, openBackends, refuseIdleAllowList, refuseUnstatedDiscovery } from "./open-backends.ts";
 import { closeParts, openSources, openWithAudit, toMilliseconds } from "./open-parts.ts";
 import { openMetrics } from "./output/metrics.ts";
-import { serveStatus, type Probe, type StatusServer } from "./output/serve-status.ts";
+import { serveStatus, type StatusServer } from "./output/serve-status.ts";
+import { Pulse } from "./pulse.ts";
 import { runOwnPod } from "./run-own-pod.ts";
 import type { Surroundings } from "./surroundings.ts";
 import type { OpenedBackend, SweepParts } from "./sweep.ts";
@@ -47,7 +47,13 @@ export async function runWatch(settings: Settings, surroundings: Surroundings): 
         openBackends: (signal) => store.open(signal),
         newRunId: randomUUID,
         newDeadline: () => AbortSignal.timeout(longest),
-        onUnfollowed: (problem) => void log("warn", `${problem}; without these changes every lock is looked at when the interval ends`),
+        onFollow: (following) => {
+          metrics.follow(following);
+          pulse.follow(following);
+          const { what, trouble } = following;
+          if (trouble === undefined) void log("info", `changes of ${what} come`);
+          else void log("warn", `${trouble.problem}; without changes of ${what} every lock is looked at when the interval ends`);
+        },
         onEvent: (event) => void stdout.write(formatLine(event)),
         onSweep: (report, whole) => {
           metrics.observe(report, whole);
@@ -101,28 +107,4 @@ class BackendKeeper {
     }
     return { backends: opened, ...(discovery === undefined ? {} : { discovery }) };
   }
-}
-
-/** Whether sweeps go on, and what the latest of every lock met. */
-class Pulse {
-  readonly #longest: number;
-  #beatAt = Date.now();
-  #problem: string | undefined = "no sweep has ended yet";
-
-  constructor(longest: number) {
-    this.#longest = longest;
-  }
-
-  beat({ backends, clusters }: SweepReport): void {
-    this.#beatAt = Date.now();
-    const failed = [...backends, ...clusters].filter(({ error }) => error !== undefined).map(({ name }) => name);
-    this.#problem = failed.length === 0 ? undefined : `could not read ${failed.join(", ")}`;
-  }
-
-  readonly healthy: Probe = () => {
-    const silent = Date.now() - this.#beatAt;
-    return silent < this.#longest ? { ok: true, message: "ok" } : { ok: false, message: `no sweep has ended for ${Math.trunc(silent / 1_000)} s` };
-  };
-
-  readonly ready: Probe = () => (this.#problem === undefined ? { ok: true, message: "ok" } : { ok: false, message: this.#problem });
 }

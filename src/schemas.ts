@@ -4,6 +4,7 @@ import { settingsSchema } from "./config.ts";
 import { checkReport } from "./core/check-report.ts";
 import { auditRecord } from "./core/record.ts";
 import { sweepReport } from "./core/report.ts";
+import { watchEvent } from "./core/watch-event.ts";
 
 /** The published JSON Schemas, by the name of their file in `schemas/`. */
 export function composeSchemas(): ReadonlyMap<string, object> {
@@ -12,5 +13,6 @@ export function composeSchemas(): ReadonlyMap<string, object> {
     ["report.schema.json", z.toJSONSchema(sweepReport)],
     ["check.schema.json", z.toJSONSchema(checkReport)],
     ["record.schema.json", z.toJSONSchema(auditRecord)],
+    ["watch-event.schema.json", z.toJSONSchema(watchEvent)],
   ]);
 }

@@ -1,11 +1,12 @@
 import { formatIdentity } from "./core/backend-identity.ts";
+import type { Following } from "./core/following.ts";
 import { findLockReferences } from "./core/lock-reference.ts";
 import { matchOwners } from "./core/owner.ts";
 import type { PlannedRemoval } from "./core/plan.ts";
 import type { SweepReport } from "./core/report.ts";
 import { fromMilliseconds, MINUTE, SECOND, type EpochNanoseconds } from "./core/time.ts";
 import { isWanted, type LockSelection, type WantedLock } from "./core/wanted-lock.ts";
-import { findNextDue } from "./core/watch-due.ts";
+import { findNextDue, LossPace } from "./core/watch-due.ts";
 import { compareReport, type Told, type WatchEvent } from "./core/watch-event.ts";
 import type { ClusterSign } from "./kubernetes/cluster-source.ts";
 import { sweep, type OpenedBackend, type SweepParts, type SweepSettings } from "./sweep.ts";
@@ -27,8 +28,8 @@ export interface WatchParts extends Omit<SweepParts, "backends" | "discovery" | 
   readonly newDeadline: () => AbortSignal;
   /** Told of each change. */
   readonly onEvent: (event: WatchEvent) => void;
-  /** Told once of each reason why changes are missed; then the interval is what finds them. */
-  readonly onUnfollowed: (problem: string) => void;
+  /** Told whenever changes of some kind of object stop to come, for another reason than before, or come again. */
+  readonly onFollow: (following: Following) => void;
   /** Told of each sweep that has ended. `whole`: it was about every lock. */
   readonly onSweep: (report: SweepReport, whole: boolean) => void;
 }
@@ -44,7 +45,7 @@ const EVERY_LOCK: LockSelection = { projects: [], stacks: [], locks: [] };
 /** Sweeps at an interval, and at once when something happens that may make a lock stale or shows one, until `stop` aborts. Every verdict is made from fresh requests. */
 export async function watch(settings: WatchSettings, parts: WatchParts): Promise<void> {
   const watching = new Watch(settings, parts);
-  await Promise.all([watching.run(), ...parts.clusters.map((cluster) => cluster.follow?.((sign) => watching.notice(sign), parts.stop))]);
+  await Promise.all([watching.run(), ...parts.clusters.map((cluster) => cluster.follow?.((sign) => watching.notice(sign, cluster.name), parts.stop))]);
 }
 
 class Watch {
@@ -59,40 +60,53 @@ class Watch {
   /** Locks that a Stack's message has named since the last sweep, by their keys. */
   readonly #named = new Map<string, WantedLock>();
   #wake = new AbortController();
-  readonly #unfollowed = new Set<string>();
+  /** Why changes do not come, by cluster and kind. */
+  readonly #troubles = new Map<string, string>();
+  readonly #losses: LossPace;
 
   constructor(settings: WatchSettings, parts: WatchParts) {
     this.#settings = settings;
     this.#parts = parts;
+    this.#losses = new LossPace(fromMilliseconds(settings.interval));
     this.#dueAt = parts.now();
   }
 
   /** Takes a sign for what it is: a reason to look. */
-  notice(sign: ClusterSign): void {
+  notice(sign: ClusterSign, cluster: string): void {
+    const now = this.#parts.now();
     switch (sign.kind) {
       case "pod":
-        if (matchOwners(sign.hostname, this.#settings.sweep.rules.owners).length === 0) return;
-        break;
-      case "stack": {
-        const named = this.#findNamed(sign.message);
-        if (named.length === 0) return;
-        for (const [key, wanted] of named) this.#named.set(key, wanted);
-        this.#wake.abort();
+        if (matchOwners(sign.hostname, this.#settings.sweep.rules.owners).length > 0) this.#hasten(now);
         return;
-      }
-      case "unfollowed":
-        return this.#tellUnfollowed(sign.problem);
+      case "stack":
+        for (const [key, wanted] of this.#findNamed(sign.message)) {
+          this.#named.set(key, wanted);
+          this.#wake.abort();
+        }
+        return;
       case "lost":
-        this.#tellUnfollowed(sign.problem);
+        this.#hasten(this.#losses.note(now));
+        return;
+      case "unfollowed":
+        this.#tellFollowing(cluster, sign.what, { problem: sign.problem, denied: sign.denied });
+        return;
+      case "followed":
+        this.#tellFollowing(cluster, sign.what);
     }
-    this.#dueAt = this.#parts.now();
+  }
+
+  /** Has every lock looked at by then at the latest. */
+  #hasten(at: EpochNanoseconds): void {
+    if (at < this.#dueAt) this.#dueAt = at;
     this.#wake.abort();
   }
 
-  #tellUnfollowed(problem: string): void {
-    if (this.#unfollowed.has(problem)) return;
-    this.#unfollowed.add(problem);
-    this.#parts.onUnfollowed(problem);
+  #tellFollowing(cluster: string, what: string, trouble?: Following["trouble"]): void {
+    const name = `${cluster} ${what}`;
+    if (this.#troubles.get(name) === trouble?.problem) return;
+    if (trouble === undefined) this.#troubles.delete(name);
+    else this.#troubles.set(name, trouble.problem);
+    this.#parts.onFollow({ cluster, what, ...(trouble === undefined ? {} : { trouble }) });
   }
 
   async run(): Promise<void> {
@@ -108,7 +122,7 @@ class Watch {
   }
 
   async #sweep(selection: LockSelection, whole: boolean): Promise<void> {
-    const { now, openBackends, newRunId, newDeadline, onEvent, onUnfollowed: _, onSweep, ...parts } = this.#parts;
+    const { now, openBackends, newRunId, newDeadline, onEvent, onFollow: _, onSweep, ...parts } = this.#parts;
     const begunAt = now();
     this.#begunAt = begunAt;
     // A sign that comes while the sweep runs asks for another one.
@@ -141,11 +155,14 @@ class Watch {
   /** Waits until a sweep is due or asked for, and never begins two in too short a time. */
   async #wait(): Promise<void> {
     const { stop, now, sleep } = this.#parts;
-    const earliest = this.#begunAt === undefined ? now() : this.#begunAt + SHORTEST_GAP;
     for (;;) {
-      const wanted = this.#named.size > 0 ? now() : this.#dueAt;
-      const until = wanted > earliest ? wanted : earliest;
-      const left = until - now();
+      const here = now();
+      // A clock that was set back makes no wait longer.
+      this.#dueAt = earlier(this.#dueAt, here + fromMilliseconds(this.#settings.interval));
+      this.#begunAt &&= earlier(this.#begunAt, here);
+      const earliest = this.#begunAt === undefined ? here : this.#begunAt + SHORTEST_GAP;
+      const wanted = this.#named.size > 0 ? here : this.#dueAt;
+      const left = (wanted > earliest ? wanted : earliest) - here;
       if (left <= 0n || stop.aborted) return;
       this.#wake = new AbortController();
       // What aborts the sleep is looked at above.
@@ -162,4 +179,8 @@ class Watch {
         return this.#opened.some((opened) => opened.kind === "open" && isWanted(wanted, key, opened.backend.identity)) ? [[key, wanted] as const] : [];
       });
   }
+}
+
+function earlier(one: EpochNanoseconds, other: EpochNanoseconds): EpochNanoseconds {
+  return one < other ? one : other;
 }

@@ -19,6 +19,7 @@ export class MemoryCluster implements ClusterSource {
   readonly missingExecVerbs = new Map<string, readonly string[]>();
   readonly calls: string[] = [];
   follow?: NonNullable<ClusterSource["follow"]>;
+  reviewFollowing?: NonNullable<ClusterSource["reviewFollowing"]>;
   before: (call: string) => void | Promise<void> = () => undefined;
 
   constructor(name = "test") {

@@ -11,11 +11,14 @@ import { RULES, SweepWorld } from "./sweep-world.ts";
 /** A world in which things happen at set times after the beginning of a watch; its clock moves only while the watch sleeps. */
 class WatchedWorld extends SweepWorld {
   readonly events: WatchEvent[] = [];
-  readonly unfollowed: string[] = [];
+  /** Whether changes come, as it was told. */
+  readonly following: string[] = [];
   readonly sweeps: { readonly at: number; readonly whole: boolean; readonly report: SweepReport }[] = [];
   readonly #startedAt: EpochNanoseconds = this.now;
   readonly #plan: { readonly at: EpochNanoseconds; readonly happen: () => void }[] = [];
   sign: (sign: ClusterSign) => void = () => undefined;
+  /** By how much the janitor's clock is ahead. */
+  clockAhead: Nanoseconds = 0n;
 
   at(after: Nanoseconds, happen: () => void): void {
     this.#plan.push({ at: this.#startedAt + after, happen });
@@ -36,14 +39,14 @@ class WatchedWorld extends SweepWorld {
       {
         clusters: [this.cluster],
         openBackends: () => Promise.resolve({ backends: [{ kind: "open", backend: this.backend, audit: this.audit }] }),
-        now: () => this.now,
+        now: () => this.now + this.clockAhead,
         sleep: (milliseconds, signal) => this.#pass(BigInt(milliseconds) * 1_000_000n, signal),
         newRunId: () => `run-${this.sweeps.length + 1}`,
         newDeadline: () => new AbortController().signal,
         janitor: { version: "0.0.0-test", hostname: "test" },
         stop: this.stop.signal,
         onEvent: (event) => this.events.push(event),
-        onUnfollowed: (problem) => this.unfollowed.push(problem),
+        onFollow: ({ what, trouble }) => this.following.push(`${what}: ${trouble?.problem ?? "followed"}`),
         onSweep: (report, whole) => this.sweeps.push({ at: this.#seconds(), whole, report }),
       },
     );
@@ -131,13 +134,37 @@ describe("when a watch looks", () => {
     expect(world.times).toEqual([0, 100]);
   });
 
-  it("and is told once why changes are missed; a kind that is not followed is no reason to look", async () => {
+  it("ever more rarely where changes are missed again and again, until the interval is often enough", async () => {
     const world = new WatchedWorld();
-    for (const after of [100n, 110n]) world.at(after * SECOND, () => world.sign({ kind: "lost", problem: "no watch on pods" }));
-    for (const after of [120n, 130n]) world.at(after * SECOND, () => world.sign({ kind: "unfollowed", problem: "no watch on Stacks" }));
-    await world.watch(200n * SECOND);
-    expect(world.times).toEqual([0, 100, 110]);
-    expect(world.unfollowed).toEqual(["no watch on pods", "no watch on Stacks"]);
+    for (let second = 60n; second < 1_800n; second += 5n) world.at(second * SECOND, () => world.sign({ kind: "lost", problem: "410" }));
+    await world.watch(HOUR);
+    expect(world.times.slice(0, 7)).toEqual([0, 60, 70, 90, 130, 210, 370]);
+    const gaps = world.times.slice(7).map((time, index) => time - (world.times[index + 6] ?? 0));
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(290);
+  });
+
+  it("not because changes do not come, which is told when it begins, when the reason changes and when it is over", async () => {
+    const world = new WatchedWorld();
+    const refused = (what: string, problem: string): ClusterSign => ({ kind: "unfollowed", what, problem, denied: false });
+    for (let second = 10n; second < 200n; second += 1n) world.at(second * SECOND, () => world.sign(refused("pods", "no answer")));
+    for (const [second, sign] of [
+      [20n, refused("stacks", "no watch on Stacks")],
+      [150n, { kind: "followed", what: "stacks" }],
+      [200n, refused("pods", "429")],
+      [210n, { kind: "followed", what: "pods" }],
+      [220n, { kind: "followed", what: "pods" }],
+    ] as const)
+      world.at(second * SECOND, () => world.sign(sign));
+    await world.watch(290n * SECOND);
+    expect(world.times).toEqual([0]);
+    expect(world.following).toEqual(["pods: no answer", "stacks: no watch on Stacks", "stacks: followed", "pods: 429", "pods: followed"]);
+  });
+
+  it("within two intervals although its clock was set back", async () => {
+    const world = new WatchedWorld();
+    world.at(100n * SECOND, () => (world.clockAhead = -HOUR));
+    await world.watch(16n * MINUTE);
+    expect(world.times).toEqual([0, 600, 900]);
   });
 
   it("when a young lock comes of age, by the later of its times", async () => {

@@ -26,3 +26,31 @@ function comesOfAge({ owner, storedAt }: ReportedLock, minAge: Nanoseconds): Epo
 function later(one: EpochNanoseconds, other: EpochNanoseconds): EpochNanoseconds {
   return one > other ? one : other;
 }
+
+/** Between the first two looks that lost changes ask for; from one to the next it doubles. */
+const FIRST_GAP: Nanoseconds = 10n * SECOND;
+
+/** When to look again because changes may have been missed: at once, and ever more rarely where they are lost again and again, until the interval is often enough. */
+export class LossPace {
+  readonly #interval: Nanoseconds;
+  #gap: Nanoseconds = FIRST_GAP;
+  #dueAt: EpochNanoseconds | undefined;
+
+  constructor(interval: Nanoseconds) {
+    this.#interval = interval;
+  }
+
+  note(now: EpochNanoseconds): EpochNanoseconds {
+    const last = this.#dueAt;
+    // That look is still to come, and sees what is lost now as well. Further ahead than the interval it is only by a clock that was set back.
+    if (last !== undefined && last > now && last <= now + this.#interval) return last;
+    if (last === undefined || last > now || now - last >= this.#interval) {
+      this.#gap = FIRST_GAP;
+      this.#dueAt = now;
+    } else {
+      this.#dueAt = later(now, last + this.#gap);
+      this.#gap = this.#gap * 2n < this.#interval ? this.#gap * 2n : this.#interval;
+    }
+    return this.#dueAt;
+  }
+}

@@ -23,6 +23,9 @@ export interface ApiClientOptions {
   readonly now: () => number;
 }
 
+/** Milliseconds between two attempts to get better credentials, while none are accepted. */
+const RENEWAL_PAUSE = 15_000;
+
 /** Reads, and reviews that are not kept, of one cluster's API. Nothing is sent, not even the client loaded, before the first. */
 export class ApiClient {
   readonly #options: ApiClientOptions;
@@ -30,6 +33,8 @@ export class ApiClient {
   #clockOffset: Nanoseconds | undefined;
   /** Whether the credentials were accepted by the latest answer that tells. */
   #accepted = false;
+  /** When the credentials were last read from their beginning. */
+  #renewedAt = 0;
 
   constructor(options: ApiClientOptions) {
     this.#options = options;
@@ -57,13 +62,17 @@ export class ApiClient {
       silence,
       signal,
     };
+    return await this.#renewIfRefused((connection) => this.#followOnce(connection, apiRequest));
+  }
+
+  async #followOnce(connection: Connection, apiRequest: ApiRequest): Promise<FollowAnswer> {
     try {
-      const { statusCode, body } = await (await this.#connect()).send(apiRequest);
+      const { statusCode, body } = await connection.send(apiRequest);
       this.#accepted = statusCode !== 401;
       if (statusCode === 200) return { kind: "ok", lines: createInterface({ input: body, crlfDelay: Infinity }) };
       return { kind: "refused", status: statusCode, reason: readReason(await body.text()) };
     } catch (error) {
-      signal.throwIfAborted();
+      apiRequest.signal.throwIfAborted();
       if (error instanceof JanitorError) throw error;
       return { kind: "unreachable", problem: describeFailure(error) };
     }
@@ -119,8 +128,12 @@ export class ApiClient {
     const connection = await this.#connect();
     const accepted = this.#accepted;
     const answer = await send(connection);
-    if (answer.kind !== "refused" || answer.status !== 401 || !accepted) return answer;
-    // What was accepted before has run out or been replaced since: a plugin's token without an end, a kubeconfig that was written anew.
+    if (answer.kind !== "refused" || answer.status !== 401) return answer;
+    const { now } = this.#options;
+    // What was accepted before has run out or been replaced since: a plugin's token without an end, a kubeconfig that was written anew. It may be
+    // refused for longer than once, where the new one comes late.
+    if (!accepted && now() - this.#renewedAt < RENEWAL_PAUSE) return answer;
+    this.#renewedAt = now();
     try {
       connection.renew();
     } catch {
@@ -148,6 +161,7 @@ export class ApiClient {
   /** The way to the cluster. It, and the client with it, is loaded with the first request: an idle sweep sends none. */
   async #connect(): Promise<Connection> {
     const { access, env } = this.#options;
+    if (this.#connection === undefined) this.#renewedAt = this.#options.now();
     this.#connection ??= import("./connection.ts").then(({ connect }) => connect(access, env));
     try {
       return await this.#connection;

@@ -6,10 +6,12 @@ export type ClusterSign =
   | { readonly kind: "pod"; readonly hostname: string }
   /** A Stack's latest update failed, and its message may name the lock that is in the way. */
   | { readonly kind: "stack"; readonly message: string }
-  /** Changes may have been missed. */
+  /** Changes of pods may have been missed, and come again now. */
   | { readonly kind: "lost"; readonly problem: string }
-  /** Signs of one kind do not come. */
-  | { readonly kind: "unfollowed"; readonly problem: string };
+  /** Signs of one kind of object do not come now. `denied`: the right to them is missing. */
+  | { readonly kind: "unfollowed"; readonly what: string; readonly problem: string; readonly denied: boolean }
+  /** They come, or come again. */
+  | { readonly kind: "followed"; readonly what: string };
 
 /** A cluster that can be looked at again and again, each time after the locks were read. */
 export interface ClusterSource {
@@ -30,6 +32,8 @@ export interface ClusterSource {
   probe?(pod: Pod, signal: AbortSignal): Promise<ProcessObservation>;
   /** The verbs on pods/exec that are not allowed in a namespace, for `check`; undefined where it cannot be told. */
   findMissingExecVerbs?(namespace: string, signal: AbortSignal): Promise<readonly string[] | undefined>;
+  /** Whether the changes of each kind of object that `follow` follows may be asked for, for `check`; undefined where it cannot be told. */
+  reviewFollowing?(signal: AbortSignal): Promise<readonly { readonly what: string; readonly allowed: boolean | undefined }[]>;
   /** All Stacks and Workspaces, for the backends that they name. */
   listStacks(signal: AbortSignal): Promise<StackList>;
   /** As whom requests are sent, for `check`; undefined where it cannot be told. */

@@ -5,12 +5,13 @@ import { podHostname } from "../core/hostname.ts";
 import { quoteUntrusted } from "../core/text.ts";
 import type { ApiClient } from "./api-client.ts";
 import type { ClusterSign, ClusterSource } from "./cluster-source.ts";
-import { followObjects } from "./follow-objects.ts";
-import { listObjects, type ListResult } from "./list-objects.ts";
+import { followObjects, type ChangeType, type Follower } from "./follow-objects.ts";
+import { listObjects, type ListedResource, type ListResult } from "./list-objects.ts";
 import { matchHostnames } from "./match-hostnames.ts";
 import { findMissingExecVerbs, probeProcesses } from "./probe-processes.ts";
 import { readNode, readPod, readStack } from "./read-objects.ts";
 import { readFailure, readStopped } from "./read-signs.ts";
+import { reviewAccess } from "./review-access.ts";
 
 /** The janitor's own pod, which must be in every whole list of the cluster it runs in. */
 export interface OwnPod {
@@ -29,6 +30,11 @@ export interface LiveClusterOptions {
   readonly pageSize?: number;
 }
 
+/** A resource in one namespace, or in all. */
+interface Place extends ListedResource {
+  readonly namespace?: string;
+}
+
 const PAGE_SIZE = 500;
 
 // What may be sent as a pod's name (https://kubernetes.io/docs/concepts/overview/working-with-objects/names/). An empty one would ask for a list.
@@ -41,13 +47,16 @@ const uidObject = z.object({ metadata: z.object({ uid: z.string() }) });
 /** A cluster behind its API server. Only reads are sent, and with a probe the one command that reads. */
 export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = PAGE_SIZE }: LiveClusterOptions): ClusterSource {
   const query = { limit: String(pageSize) };
-  const podPaths =
+  const within = (path: string, resource: string): readonly Place[] =>
     namespaces.length === 0
-      ? [{ path: "/api/v1/pods", name: "pods" }]
-      : namespaces.map((namespace) => ({ path: `/api/v1/namespaces/${namespace}/pods`, name: `pods in namespace ${namespace}` }));
-
-  const stackPaths = (path: string): readonly string[] =>
-    namespaces.length === 0 ? [path] : namespaces.map((namespace) => path.replace(/\/([a-z]+)$/, `/namespaces/${namespace}/$1`));
+      ? [{ path, name: resource }]
+      : namespaces.map((namespace) => ({
+          namespace,
+          path: path.replace(/\/([a-z]+)$/, `/namespaces/${namespace}/$1`),
+          name: `${resource} in namespace ${namespace}`,
+        }));
+  const podPaths = within("/api/v1/pods", "pods");
+  const stackPaths = within(STACKS_PATH, STACKS);
 
   const listNodes = async (signal: AbortSignal): Promise<NodeList> => {
     let nodes: Node[] = [];
@@ -110,12 +119,12 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
     let stacks: StackResource[] = [];
     let withoutWorkspaces: string | undefined;
     for (const [path, resource] of STACK_RESOURCES) {
-      for (const each of stackPaths(path)) {
+      for (const each of within(path, resource)) {
         const before = stacks;
         const visit = { onStart: () => (stacks = [...before]), onItem: (item: unknown) => stacks.push(readStack(item)) };
-        const result = await listObjects(client, { path: each, name: resource }, query, visit, signal);
+        const result = await listObjects(client, each, query, visit, signal);
         // Without the right to see Workspaces the Stacks alone may account for a lock; without Stacks nothing is known.
-        if (result.kind === "failed" && resource === "stacks.pulumi.com") return { kind: "unlisted", problem: result.problem };
+        if (result.kind === "failed" && resource === STACKS) return { kind: "unlisted", problem: result.problem };
         if (result.kind === "failed") withoutWorkspaces = result.problem;
       }
     }
@@ -167,26 +176,43 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
       return hostnames.filter((hostname) => hostname !== undefined);
     },
     follow: async (onSign, signal) => {
-      const onLost = (problem: string): void => onSign({ kind: "lost", problem });
-      const tell = (sign: ClusterSign | undefined): void => {
-        if (sign !== undefined) onSign(sign);
+      const follow = async (
+        resource: ListedResource,
+        read: (object: unknown, type: ChangeType) => ClusterSign | undefined,
+        onLost: Follower["onLost"],
+      ): Promise<void> => {
+        const onChange: Follower["onChange"] = (object, type) => {
+          const sign = read(object, type);
+          if (sign !== undefined) onSign(sign);
+        };
+        const what = resource.name;
+        const onFollowed = (): void => onSign({ kind: "followed", what });
+        const onUnfollowed: Follower["onUnfollowed"] = (problem, denied) => onSign({ kind: "unfollowed", what, problem, denied });
+        await followObjects(client, resource, { onChange, onFollowed, onUnfollowed, onLost }, signal);
       };
-      // Without Stacks, or the right to see them, the interval is enough.
-      const onUnfollowed = (problem: string): void => onSign({ kind: "unfollowed", problem });
-      const stacks = stackPaths(STACKS_PATH).map((path) => ({ path, name: "stacks.pulumi.com" }));
       await Promise.all([
-        ...podPaths.map((resource) => followObjects(client, resource, { onChange: (pod, type) => tell(readStopped(pod, type)), onLost }, signal)),
-        ...stacks.map((resource) => followObjects(client, resource, { onChange: (stack) => tell(readFailure(stack)), onLost: onUnfollowed }, signal)),
+        ...podPaths.map((resource) => follow(resource, readStopped, (problem) => onSign({ kind: "lost", problem }))),
+        // What a Stack would have told, the interval finds as well.
+        ...stackPaths.map((resource) => follow(resource, readFailure, () => undefined)),
       ]);
+    },
+    reviewFollowing: async (signal) => {
+      const review = async ({ name: what, namespace }: Place, group: string, resource: string): ReturnType<NonNullable<ClusterSource["reviewFollowing"]>> => {
+        const right = { verb: "watch", group, resource, ...(namespace === undefined ? {} : { namespace }) };
+        return [{ what, allowed: await reviewAccess(client, right, signal) }];
+      };
+      const reviews = [...podPaths.map((place) => review(place, "", "pods")), ...stackPaths.map((place) => review(place, "pulumi.com", "stacks"))];
+      return (await Promise.all(reviews)).flat();
     },
     close: () => client.close(),
   };
 }
 
 // The operator's kinds; v2 has both (https://github.com/pulumi/pulumi-kubernetes-operator).
+const STACKS = "stacks.pulumi.com";
 const STACKS_PATH = "/apis/pulumi.com/v1/stacks";
 const STACK_RESOURCES: readonly (readonly [path: string, resource: string])[] = [
-  [STACKS_PATH, "stacks.pulumi.com"],
+  [STACKS_PATH, STACKS],
   ["/apis/auto.pulumi.com/v1alpha1/workspaces", "workspaces.auto.pulumi.com"],
 ];
 

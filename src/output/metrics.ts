@@ -1,12 +1,15 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
 import { formatIdentity } from "../core/backend-identity.ts";
+import type { Following } from "../core/following.ts";
 import { verdictName, type SweepReport } from "../core/report.ts";
 
 /** What `watch` counts, for Prometheus. */
 export interface Metrics {
   /** Takes in a sweep that has ended. `whole`: it was about every lock, so that the gauges can be set. */
   readonly observe: (report: SweepReport, whole: boolean) => void;
+  /** Takes in that changes come, or do not. */
+  readonly follow: (following: Following) => void;
   /** The text of `/metrics`, with its content type. */
   readonly render: () => Promise<{ readonly contentType: string; readonly text: string }>;
 }
@@ -34,6 +37,7 @@ export function openMetrics(version: string): Metrics {
   });
   const lastSuccess = gauge("last_success_timestamp_seconds", "When a sweep of every lock last read every backend and cluster it needed.", []);
   const errors = counter("errors_total", "Backends and clusters that could not be read, by kind of error.", ["kind", "source"]);
+  const following = gauge("following", "Whether changes of this kind of object come; 0: they are found when the interval ends.", ["cluster", "resource"]);
   // A counter that is first seen at 1 has not increased, for Prometheus (https://prometheus.io/docs/practices/instrumentation/#avoid-missing-metrics).
   refusals.inc({ kind: "max-deletions" }, 0);
   gauge("build_info", "The version that runs.", ["version"]).set({ version }, 1);
@@ -60,6 +64,10 @@ export function openMetrics(version: string): Metrics {
         oldestHeld.set({ backend: name }, Math.max(0, ...here.filter(({ verdict }) => verdict === "held").map(({ ageSeconds = 0 }) => ageSeconds)));
       }
       if ([...report.backends, ...report.clusters].every(({ error }) => error === undefined)) lastSuccess.set(Date.parse(report.finishedAt) / 1_000);
+    },
+    follow: ({ cluster, what, trouble }) => {
+      following.set({ cluster, resource: what }, trouble === undefined ? 1 : 0);
+      if (trouble !== undefined) errors.inc({ kind: "watch", source: cluster });
     },
     render: async () => ({ contentType: registry?.contentType ?? "text/plain", text: (await registry?.metrics()) ?? "" }),
   };

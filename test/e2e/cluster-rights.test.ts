@@ -30,6 +30,11 @@ const LIST_ALL = [
   { apiGroups: [""], resources: ["namespaces"], verbs: ["get"], resourceNames: ["kube-system"] },
 ];
 
+const FOLLOW_ALL = [
+  { apiGroups: [""], resources: ["pods"], verbs: ["list", "watch"] },
+  { apiGroups: ["pulumi.com"], resources: ["stacks"], verbs: ["list", "watch"] },
+];
+
 beforeAll(async () => {
   await plane.start();
   await workloads.prepare();
@@ -245,6 +250,18 @@ describe("check tells which rights are missing", () => {
     const { items } = checkReport.parse(JSON.parse(stdout));
     expect(items.filter(({ status }) => status === "denied").map(({ name }) => name)).toEqual(missing);
     expect(items.find(({ name }) => name === "user")?.message).toBe(`"${user}"`);
+  });
+
+  it.each<[User, readonly string[], boolean]>([
+    ["admin", [], true],
+    ["reader", [], false],
+    ["follower", [], false],
+    ["follower", ["iac"], true],
+  ])("%s asking for namespaces %j may follow changes: %s", async (user, namespaces, allowed) => {
+    if (user === "follower" && namespaces.length === 0) await grant("follower", FOLLOW_ALL, "iac");
+    const cluster = open(user, { namespaces });
+    expect((await cluster.reviewFollowing?.(never))?.map((item) => item.allowed)).toEqual([allowed, allowed]);
+    await cluster.close();
   });
 });
 

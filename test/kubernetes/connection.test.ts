@@ -21,8 +21,11 @@ const EXEC = { apiVersion: "client.authentication.k8s.io/v1", interactiveMode: "
 let folder = "";
 let server: StubApiServer;
 let client: ApiClient;
+/** Milliseconds by which the clock of the client is ahead. */
+let ahead = 0;
 const ends: (() => Promise<void> | void)[] = [];
 beforeEach(async () => {
+  ahead = 0;
   folder = mkdtempSync(join(tmpdir(), "connection-"));
   server = new StubApiServer();
   await server.start();
@@ -58,7 +61,7 @@ function open(kubeconfig: Kubeconfig, env: Readonly<Record<string, string>> = {}
   const paths = files.map((file) => join(folder, file));
   const [access] = findClusters({ contexts: [], env: { KUBECONFIG: paths.join(":") }, requireExplicitContext: false });
   if (access === undefined) throw new Error("the kubeconfig has no context");
-  client = new ApiClient({ access, env, requestTimeout: 1_000, now: () => Date.now() });
+  client = new ApiClient({ access, env, requestTimeout: 1_000, now: () => Date.now() + ahead });
   return client;
 }
 
@@ -124,6 +127,23 @@ describe("credentials are those of the moment", () => {
     expect(await get()).toMatchObject({ kind: "refused", status: 401 });
     expect(tokensSeen()).toEqual(["Bearer old", "Bearer old", "Bearer new", "Bearer new", "Bearer new"]);
   });
+
+  it.each(["a read", "a watch"])(
+    "of credentials that are replaced some time after they ran out, the new ones are taken: %s finds them refused",
+    async (what) => {
+      open({ user: { token: "old" } });
+      let valid = "Bearer old";
+      server.answer = ({ headers }) => (headers.authorization === valid ? undefined : { kind: "status", status: 401 });
+      await get();
+      valid = "Bearer new";
+      const refused = what === "a read" ? get() : client.follow(PODS, { watch: "1" }, 1_000, never);
+      expect(await refused).toMatchObject({ kind: "refused", status: 401 });
+      writeKubeconfig("kubeconfig", { user: { token: "new" } });
+      expect(await get()).toMatchObject({ kind: "refused" });
+      ahead = 15_000;
+      expect(await get()).toMatchObject({ kind: "ok" });
+    },
+  );
 
   it("what never was accepted is not tried twice", async () => {
     open({ user: { token: "wrong" } });

@@ -9,7 +9,10 @@ const STACKS = "/apis/pulumi.com/v1/stacks";
 let server: StubApiServer;
 let cluster: ClusterSource;
 let stop: AbortController;
+/** All but that changes come. */
 let signs: ClusterSign[];
+/** Of what changes came, each time they began to. */
+let followed: string[];
 let following: Promise<void> | undefined;
 
 beforeEach(async () => {
@@ -18,6 +21,7 @@ beforeEach(async () => {
   cluster = server.open();
   stop = new AbortController();
   signs = [];
+  followed = [];
 });
 afterEach(async () => {
   stop.abort();
@@ -42,7 +46,7 @@ function answerWatches(path: string, answers: readonly StubAnswer[]): void {
 }
 
 function follow(): void {
-  following = cluster.follow?.((sign) => signs.push(sign), stop.signal);
+  following = cluster.follow?.((sign) => (sign.kind === "followed" ? followed.push(sign.what) : signs.push(sign)), stop.signal);
 }
 
 async function until<Value>(look: () => Value | undefined): Promise<Value> {
@@ -131,17 +135,44 @@ describe("a watch that ends", () => {
     expect(lost).toEqual([expect.stringMatching(problem)]);
   });
 
-  it.each<readonly [what: string, answer: StubAnswer, problem: RegExp]>([
-    ["is not allowed", { kind: "status", status: 403 }, /"watch" on pods is not allowed/],
-    ["is overloaded", { kind: "status", status: 429 }, /429/],
-    ["is cut off before anything came", { kind: "cut" }, /failed/],
-    ["is no watch", { kind: "text", text: "<html>token=secret</html>\n" }, /cut off/],
-  ])("which %s is tried again, and no text of the server is repeated", async (_what, answer, problem) => {
+  it("by 410 tells so once it has begun anew: a look that is made then misses nothing", async () => {
+    answerWatches(PODS, [{ kind: "status", status: 410 }]);
+    follow();
+    await until(() => signs[0]);
+    const lists = server.calls.filter(({ path, query }) => path === PODS && query.get("limit") === "1");
+    expect(lists).toHaveLength(2);
+  });
+
+  it.each<readonly [what: string, answer: StubAnswer, problem: RegExp, denied: boolean]>([
+    ["is not allowed", { kind: "status", status: 403 }, /"watch" on pods is not allowed/, true],
+    ["is overloaded", { kind: "status", status: 429 }, /429/, false],
+    ["is cut off before anything came", { kind: "cut" }, /failed/, false],
+    ["is no watch", { kind: "text", text: "<html>token=secret</html>\n" }, /cut off/, false],
+  ])("which %s is tried again, at the same version: nothing is lost, and no text of the server is repeated", async (_what, answer, problem, denied) => {
     answerWatches(PODS, [answer]);
     follow();
     await until(() => watchesOf(PODS)[1]);
-    expect(signs).toEqual([{ kind: "lost", problem: expect.stringMatching(problem) }]);
+    expect(watchesOf(PODS)).toEqual(["100", "100"]);
+    await expect.poll(() => followed).toContain("pods");
+    expect(signs).toEqual([{ kind: "unfollowed", what: "pods", problem: expect.stringMatching(problem), denied }]);
     expect(JSON.stringify(signs)).not.toContain("secret");
+  });
+
+  it("which cannot be begun tells, once it can, that changes may be missing", async () => {
+    answerWatches(PODS, []);
+    const later = server.answer;
+    let refusals = 0;
+    server.answer = (call, earlier) => {
+      const begins = call.path === PODS && call.query.get("limit") === "1";
+      return begins && ++refusals === 1 ? { kind: "status", status: 403 } : later(call, earlier);
+    };
+    follow();
+    await until(() => watchesOf(PODS)[0]);
+    const problem = expect.stringMatching(/"list" on pods is not allowed/);
+    expect(signs).toEqual([
+      { kind: "unfollowed", what: "pods", problem, denied: true },
+      { kind: "lost", problem },
+    ]);
   });
 });
 
@@ -154,7 +185,8 @@ it("a Stack's watch that is not allowed is told; of a kind that is not there not
   await until(() => server.calls.find(({ path }) => path.includes("stacks")));
   status = 403;
   await until(() => signs[0]);
-  expect(signs).toEqual([{ kind: "unfollowed", problem: expect.stringContaining('"list" on stacks.pulumi.com is not allowed') }]);
+  const problem = expect.stringContaining('"list" on stacks.pulumi.com is not allowed');
+  expect(signs).toEqual([{ kind: "unfollowed", what: "stacks.pulumi.com", problem, denied: true }]);
 });
 
 it("a signal ends it while a watch is silent", async () => {

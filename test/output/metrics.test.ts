@@ -76,6 +76,18 @@ describe("the metrics of a sweep of every lock", () => {
   });
 });
 
+it("whether changes come is a gauge, and each time they stop an error", async () => {
+  const metrics = openMetrics("1.2.3");
+  const pods = { cluster: "prod", what: "pods" };
+  metrics.follow(pods);
+  metrics.follow({ ...pods, trouble: { problem: "no answer", denied: false } });
+  metrics.follow({ ...pods, what: "stacks", trouble: { problem: "403", denied: true } });
+  expect(await samplesOf(metrics, "following")).toEqual(['{cluster="prod",resource="pods"} 0', '{cluster="prod",resource="stacks"} 0']);
+  metrics.follow(pods);
+  expect(await samplesOf(metrics, "following")).toContain('{cluster="prod",resource="pods"} 1');
+  expect(await samplesOf(metrics, "errors_total")).toEqual(['{kind="watch",source="prod"} 2']);
+});
+
 describe("the status server", () => {
   let server: StatusServer | undefined;
   afterEach(async () => await server?.stop());

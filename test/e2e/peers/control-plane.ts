@@ -11,7 +11,7 @@ import { findPeer } from "./build-peers.ts";
 import { findFreePort, startChild, stopChild, waitFor } from "./child.ts";
 
 /** Users of the API server, each with its token; what they may do is up to the test. */
-export const USERS = ["admin", "reader", "namespaced", "lister", "execer", "nobody"] as const;
+export const USERS = ["admin", "reader", "namespaced", "lister", "execer", "follower", "nobody"] as const;
 export type User = (typeof USERS)[number];
 
 /** A real API server with etcd and the controllers, and without any node: a test plays the kubelet. */
