@@ -21,7 +21,7 @@ export class MemoryBackend implements Backend {
   readonly calls: string[] = [];
   /** Runs before each call; may change the store, or throw. */
   before: (call: string) => void | Promise<void> = () => undefined;
-  offset: Nanoseconds | undefined;
+  offset: Nanoseconds | undefined = 0n;
   #versions = 0;
 
   constructor(bucket = "state") {

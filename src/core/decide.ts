@@ -215,7 +215,7 @@ function judgeCandidates(
   owner: Owner,
   lock: ObservedLock,
   cluster: ClusterObservation,
-  { settings, now, clusters }: Circumstances,
+  { settings, now, clusters, storeClockOffset }: Circumstances,
 ): readonly CandidateFinding[] {
   const nodes = cluster.nodes.kind === "listed" ? cluster.nodes.nodes : [];
   const patterns = matchOwners(owner.hostname, settings.owners);
@@ -228,6 +228,7 @@ function judgeCandidates(
         nameCluster: clusters.length > 1,
         owner,
         storedAt: lock.storedAt,
+        storeClockKnown: storeClockOffset !== undefined,
         patterns,
         seenAt: seenAt(cluster, now),
         skew: settings.clockSkew,

@@ -34,6 +34,8 @@ export interface Suspect {
   readonly nameCluster: boolean;
   readonly owner: Owner;
   readonly storedAt: EpochNanoseconds | undefined;
+  /** Whether the store has told its own clock, which agrees: a folder's times are the writer's. */
+  readonly storeClockKnown: boolean;
   readonly patterns: readonly OwnerPattern[];
   /** The time at which the cluster was seen: now, or when the snapshot was taken. */
   readonly seenAt: EpochNanoseconds;
@@ -263,27 +265,33 @@ function doubtGuestClock(suspect: Suspect, starts: readonly EpochNanoseconds[]):
 
 /**
  * A pod whose kubelet has not told of its containers yet may be the writer's own, whose node's clock is slow: only a start could contradict the lock's time. A runtime
- * that hangs costs its node Ready after minutes, so without a store's time such a pod is never proof.
+ * that hangs costs its node Ready after minutes, so where no store tells when the lock came such a pod is never proof.
  */
-function doubtUnreported({ pod, seenAt, storedAt }: Suspect): Finding | undefined {
+function doubtUnreported(suspect: Suspect): Finding | undefined {
+  const { pod, seenAt } = suspect;
   const told = pod.nodeName === undefined || pod.containers.some((container) => startsOf(container).length > 0);
-  if (told || (storedAt !== undefined && pod.createdAt <= seenAt - OLDEST_STATUS)) return undefined;
-  const why = storedAt === undefined ? "its store has no time of the lock" : `it is younger than ${formatDuration(OLDEST_STATUS)}`;
+  const dated = isDatedByStore(suspect);
+  if (told || (dated && pod.createdAt <= seenAt - OLDEST_STATUS)) return undefined;
+  const why = dated ? `it is younger than ${formatDuration(OLDEST_STATUS)}` : UNDATED;
   return undetermined("status-older", `the node of the pod of that name has not told of a start of its containers yet, and ${why}`);
 }
 
 /**
  * A status from before the lock says nothing. `resting`: the finding needs that a container does not run. It may have been started since, on a node whose clock is so slow that
- * a lock of a moment ago seems old; only its store's time tells how old it is.
+ * a lock of a moment ago seems old; only a store with a clock of its own tells how old it is.
  */
-function doubtStatusAge({ owner, storedAt, seenAt }: Suspect, resting: boolean): Finding | undefined {
+function doubtStatusAge(suspect: Suspect, resting: boolean): Finding | undefined {
+  const { owner, storedAt, seenAt } = suspect;
   if (seenAt - latestTimeOf(owner, storedAt) < OLDEST_STATUS)
     return undetermined("status-older", `the lock is younger than ${formatDuration(OLDEST_STATUS)}: the pod's status may be older than it`);
-  if (!resting || storedAt !== undefined) return undefined;
-  return undetermined(
-    "status-older",
-    "by its status a container of the pod does not run, but the status may be older than the lock: its store has no time of it, and the writer's clock may be slow",
-  );
+  if (!resting || isDatedByStore(suspect)) return undefined;
+  return undetermined("status-older", `by its status a container of the pod does not run, but the status may be older than the lock: ${UNDATED}`);
+}
+
+const UNDATED = "its store has no time of the lock by a clock of its own, and the writer's may be slow";
+
+function isDatedByStore({ storedAt, storeClockKnown }: Suspect): boolean {
+  return storedAt !== undefined && storeClockKnown;
 }
 
 function undetermined(reason: UndeterminedReason, message: string): Finding {

@@ -14,7 +14,7 @@ import { decide, type Circumstances, type RuleSettings } from "../../src/core/de
 import type { Judgement } from "../../src/core/judgement.ts";
 import { parseLockBody, type ObservedLock } from "../../src/core/lock.ts";
 import { BUILTIN_OWNERS, parseOwnerPattern, type OwnerPattern } from "../../src/core/owner.ts";
-import { MINUTE, parseTimestamp, SECOND, type EpochNanoseconds } from "../../src/core/time.ts";
+import { MINUTE, parseTimestamp, SECOND, type EpochNanoseconds, type Nanoseconds } from "../../src/core/time.ts";
 
 /** "Now" of every test that does not say otherwise. */
 export const NOW = at("2026-03-10T12:00:00Z");
@@ -155,7 +155,9 @@ export const SETTINGS: RuleSettings = {
 
 const BACKEND: BackendIdentity = { scheme: "azblob", account: "acme", container: "state", prefix: "" };
 
-export interface CaseWords extends Omit<Partial<Circumstances>, "settings" | "clusters"> {
+export interface CaseWords extends Omit<Partial<Circumstances>, "settings" | "clusters" | "storeClockOffset"> {
+  /** `untold` for a folder. */
+  readonly storeClockOffset?: Nanoseconds | "untold";
   readonly clusters?: Circumstances["clusters"];
   readonly settings?: Partial<RuleSettings>;
   /** `--owner` values, in place of the built-in profiles. */
@@ -163,10 +165,14 @@ export interface CaseWords extends Omit<Partial<Circumstances>, "settings" | "cl
 }
 
 /** Judges one lock; everything that a test does not name is as it is when a removal is right. */
-export function judge(lock: ObservedLock, { clusters = [aCluster()], settings = {}, owners, ...circumstances }: CaseWords = {}): Judgement {
+export function judge(
+  lock: ObservedLock,
+  { clusters = [aCluster()], settings = {}, owners, storeClockOffset = 0n, ...circumstances }: CaseWords = {},
+): Judgement {
   const judgement = decide(lock, {
     backend: BACKEND,
     now: NOW,
+    ...(storeClockOffset === "untold" ? {} : { storeClockOffset }),
     restored: new Set(),
     ...circumstances,
     clusters,

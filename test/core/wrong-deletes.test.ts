@@ -293,19 +293,17 @@ describe("P1: found by random histories", () => {
     expect(verdictOf(judge(lock, { clusters: [aCluster({ pods: [pod] })] }))).toBe(expected);
   });
 
-  it.each<[string, ObservedLock, Partial<Pod>, string]>([
-    ["the store has no time of the lock", workspaceLock, { containers: [crashing] }, "undetermined: status-older"],
-    ["the store says how old the lock is", aLock({ storedAt: "2026-03-10T10:00:01Z" }), { containers: [crashing] }, "stale: container-restarted"],
-    [
-      "a container beside it rests, and no store says so",
-      workspaceLock,
-      { ...killed, containers: [aContainer(running("2026-03-01T00:00:10Z"), { containerId: "c1" }), { ...crashing, name: "debug" }] },
-      "undetermined: status-older",
-    ],
+  const dated = aLock({ storedAt: "2026-03-10T10:00:01Z" });
+  const beside = [aContainer(running("2026-03-01T00:00:10Z"), { containerId: "c1" }), { ...crashing, name: "debug" }];
+  it.each<[string, ObservedLock, bigint | "untold", Partial<Pod>, string]>([
+    ["the store has no time of the lock", workspaceLock, 0n, { containers: [crashing] }, "undetermined: status-older"],
+    ["the store has a time by a clock that it does not tell", dated, "untold", { containers: [crashing] }, "undetermined: status-older"],
+    ["the store says how old the lock is", dated, 0n, { containers: [crashing] }, "stale: container-restarted"],
+    ["a container beside it rests, and no store says so", workspaceLock, 0n, { ...killed, containers: beside }, "undetermined: status-older"],
   ])(
     "a node whose clock is two hours slow fell silent a moment ago, before it told that its container runs again and holds the lock: %s",
-    (_, lock, pod, expected) => {
-      expect(verdictOf(judge(lock, { clusters: [aCluster({ pods: [aPod(pod)] })] }))).toBe(expected);
+    (_, lock, storeClockOffset, pod, expected) => {
+      expect(verdictOf(judge(lock, { storeClockOffset, clusters: [aCluster({ pods: [aPod(pod)] })] }))).toBe(expected);
     },
   );
 

@@ -13,7 +13,6 @@ export type KnownLimit =
   | "two pods of one hostname"
   | "clock set back"
   | "runtime class, and clocks beyond --clock-skew"
-  | "two clocks beyond --clock-skew, one of a store that does not tell it"
   | "node object deleted while it runs";
 
 /** Watches a world: what must never happen, and what must. */
@@ -126,8 +125,6 @@ function findLimit(writer: PulumiProcess, lock: StoredLock, world: World, looked
   // A guest's clock is vouched for by the store's and by the host's, now and when the host noted the container's start.
   const vouchers = [pod.node.clock.offset, pod.node.clock.offsetAt(since ?? lookedAt), world.store.clock.offset];
   if (pod.guest !== undefined && vouchers.some((offset) => isBeyond(offset, SKEW / 2n))) return "runtime class, and clocks beyond --clock-skew";
-  if (!world.setup.store.tellsTime && isBeyond(world.store.clock.offset, SKEW) && isBeyond(clock.offset, SKEW))
-    return "two clocks beyond --clock-skew, one of a store that does not tell it";
   const { forceDeletion: forced, node } = pod;
   if (forced?.trouble === undefined) return undefined;
   if (!node.inApi) return "node object deleted while it runs";

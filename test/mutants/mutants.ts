@@ -216,13 +216,13 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     "a pod of which nothing is told is proof after a minute, whatever the store knows",
     "core/finding.ts",
-    "if (told || (storedAt !== undefined && pod.createdAt",
+    "if (told || (dated && pod.createdAt",
     "if (told || (seenAt > 0n && pod.createdAt",
   ),
   mutant(
     "a rest is believed of a lock whose age only its writer tells",
     "core/finding.ts",
-    "if (!resting || storedAt !== undefined)",
+    "if (!resting || isDatedByStore(suspect))",
     "if (!resting || seenAt > 0n)",
   ),
   mutant(
