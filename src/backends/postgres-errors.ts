@@ -9,6 +9,7 @@ const PRIVILEGES = {
   "write a record": "INSERT",
   "list the records": "SELECT",
   "read a record": "SELECT",
+  "read a checkpoint": "SELECT",
   "ask for its rights": "CONNECT",
 } as const;
 

@@ -78,9 +78,14 @@ export class ApiClient {
     }
   }
 
-  /** Sends one POST of a review, which the API server answers and does not keep. Throws as `get` does. */
-  async post(path: string, review: object, signal: AbortSignal): Promise<ApiAnswer> {
-    return await this.#send("POST", path, {}, JSON.stringify(review), signal);
+  /** Sends one POST: a review, which the API server answers and does not keep, or an Event. Throws as `get` does. */
+  async post(path: string, object: object, signal: AbortSignal): Promise<ApiAnswer> {
+    return await this.#send("POST", path, {}, JSON.stringify(object), signal);
+  }
+
+  /** Sends one JSON merge patch (RFC 7396), once. Throws as `get` does. */
+  async patch(path: string, change: object, signal: AbortSignal): Promise<ApiAnswer> {
+    return await this.#send("PATCH", path, {}, JSON.stringify(change), signal);
   }
 
   /** Runs one command in a container and gives what it wrote. Throws as `get` does. */
@@ -104,7 +109,7 @@ export class ApiClient {
   }
 
   async #send(
-    method: "GET" | "POST",
+    method: ApiRequest["method"],
     path: string,
     query: Readonly<Record<string, string>>,
     body: string | undefined,

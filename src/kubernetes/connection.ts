@@ -15,7 +15,8 @@ import { pickDefined } from "./pick-defined.ts";
 
 /** One request, as a connection sends it. */
 export interface ApiRequest {
-  readonly method: "GET" | "POST";
+  /** What a PATCH sends is a JSON merge patch. */
+  readonly method: "GET" | "POST" | "PATCH";
   /** With its query. */
   readonly path: string;
   /** JSON. */
@@ -68,6 +69,12 @@ const RETRY = interceptors.retry({
   throwOnError: false,
 });
 
+const CONTENT_TYPES: Readonly<Record<ApiRequest["method"], string>> = {
+  GET: "application/json",
+  POST: "application/json",
+  PATCH: "application/merge-patch+json",
+};
+
 /** Opens the way to a cluster: server, credentials and proxy as kubectl would take them. Nothing is sent yet. Throws `cluster-not-configured`. */
 export function connect(access: ClusterAccess, env: Readonly<Record<string, string | undefined>>): Connection {
   let config = loadConfig(access);
@@ -93,7 +100,7 @@ export function connect(access: ClusterAccess, env: Readonly<Record<string, stri
       const { headers, tls } = await takeCredentials(signal);
       return await request(`${serverOf(config)}${path}`, {
         method,
-        headers: { accept: "application/json", ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
+        headers: { accept: "application/json", ...(body === undefined ? {} : { "content-type": CONTENT_TYPES[method] }), ...headers },
         ...(body === undefined ? {} : { body }),
         dispatcher: sendAgain(dispatcherFor(tls), silence),
         headersTimeout: timeout,
