@@ -200,7 +200,8 @@ function describeIssue(issue: z.core.$ZodIssue, values: ReadonlyMap<string, Sour
 function readFlags(flags: Readonly<Record<string, unknown>>, options: readonly OptionSpec[]): readonly (readonly [string, Sourced])[] {
   return options.flatMap((option): readonly (readonly [string, Sourced])[] => {
     const value = flags[option.key];
-    return value === undefined ? [] : [[option.key, { value: parseWords(option, value), source: `--${longName(option.flags)}` }]];
+    // Commander gives a `--no-` flag that is absent as true.
+    return value === undefined || (option.value === false && value === true) ? [] : [[option.key, { value: parseWords(option, value), source: `--${longName(option.flags)}` }]];
   });
 }
 
