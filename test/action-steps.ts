@@ -39,11 +39,15 @@ export interface ActionResult {
   readonly summary: string;
 }
 
+/** What npm needs of this machine to reach its registry: whom to trust, and which way. */
+const NPM_VARIABLE = /^(HOME|NODE_EXTRA_CA_CERTS|SSL_CERT_FILE|(https?|no)_proxy|npm_config_(cache|cafile|registry|prefer_offline))$/i;
+
 /** A checkout of the action and a runner's folders. */
 export class ActionRunner {
   readonly folder = mkdtempSync(join(tmpdir(), "action-"));
   readonly #action = join(this.folder, "_actions/lock janitor/v1");
   readonly #bin = join(this.folder, "bin");
+  readonly #machine: Readonly<Record<string, string>>;
 
   /** `installs`: whether the dependencies are really installed; else they are those of this checkout, and a stand-in for npm writes down how it was called. */
   constructor(installs: boolean) {
@@ -52,6 +56,9 @@ export class ActionRunner {
     for (const name of ["action.yml", "package.json", "package-lock.json", "src", "scripts"])
       cpSync(resolve(name), join(this.#action, name), { recursive: true });
     mkdirSync(this.#bin);
+    this.#machine = installs
+      ? Object.fromEntries(Object.entries(process.env).flatMap(([name, value]) => (value !== undefined && NPM_VARIABLE.test(name) ? [[name, value]] : [])))
+      : {};
     if (installs) return;
     symlinkSync(resolve("node_modules"), join(this.#action, "node_modules"));
     writeFileSync(join(this.#bin, "npm"), `#!/bin/sh\nprintf '%s\\n' "$@" >"$RUNNER_TEMP/npm"\n`);
@@ -78,6 +85,7 @@ export class ActionRunner {
         env: {
           PATH: `${this.#bin}:${process.env["PATH"] ?? ""}`,
           HOME: this.folder,
+          ...this.#machine,
           GITHUB_ACTIONS: "true",
           GITHUB_ACTION_PATH: this.#action,
           GITHUB_WORKSPACE: workspace,

@@ -21,4 +21,4 @@ it("the action works with what `npm ci --omit=dev` brings", () => {
   const result = runner.use(inputs, workspace.folder);
   expect([result.exitCode, result.outputs["stale"]], result.log).toEqual([0, "1"]);
   expect(result.summary).toContain("### Pulumi locks: 1 stale");
-});
+}, 600_000);
