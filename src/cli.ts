@@ -106,7 +106,6 @@ function toOption(spec: OptionSpec): Option {
   // Commander names a value after its flag; the settings name it as the configuration file does.
   option.attributeName = () => spec.key;
   if (spec.kind === "list") option.argParser((value: string, previous: readonly string[] | undefined) => [...(previous ?? []), value]);
-  if (option.negate) option.default(undefined);
   return option;
 }
 

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 
 import { LineCounter, parseDocument } from "yaml";
 import { z } from "zod";
@@ -34,17 +35,32 @@ const owner = z.string().transform((text, context): OwnerPattern => {
   return z.NEVER;
 });
 
-const OUTPUT_FORMATS = ["table", "json", "markdown"] as const;
+const OUTPUT_FORMATS = ["table", "json", "markdown", "junit"] as const;
 
 const output = z
   .string()
-  .regex(/^(table|json|markdown)(=.+)?$/s, "an output is table, json or markdown, with =FILE to write it to a file")
+  .regex(/^(table|json|markdown|junit)(=.+)?$/s, "an output is table, json, markdown or junit, with =FILE to write it to a file")
   .transform((text) => {
     const equals = text.indexOf("=");
     const name = equals === -1 ? text : text.slice(0, equals);
     const format = OUTPUT_FORMATS.find((known) => known === name) ?? "table";
     return equals === -1 ? { format } : { format, file: text.slice(equals + 1) };
   });
+
+type Output = z.infer<typeof output>;
+
+const outputs = z.array(output).transform((all, context): readonly Output[] => {
+  const files = all.flatMap((one) => ("file" in one ? [resolve(one.file)] : []));
+  const problem =
+    all.length - files.length > 1
+      ? 'only one output goes to stdout: give the others a file, as in "json=report.json"'
+      : new Set(files).size < files.length
+        ? "two outputs go to the same file"
+        : undefined;
+  if (problem === undefined) return all;
+  context.issues.push({ code: "custom", message: problem, input: all });
+  return z.NEVER;
+});
 
 const allowGlob = z.string().transform((text, context): string => {
   const parsed = parseAllowGlob(text);
@@ -127,7 +143,8 @@ export const settingsSchema = z.strictObject({
   namespaces: z.array(z.string().regex(/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/, "this is no namespace's name")).default([]),
   podsFrom: z.string().min(1).optional(),
   podsTakenAt: timestamp.optional(),
-  outputs: z.array(output).prefault(["table"]),
+  outputs: outputs.prefault(["table"]),
+  stepSummary: z.boolean().default(true),
   failOn: z.array(z.enum([...FAIL_ON, "none"])).default(["undetermined", "unreadable"]),
   timeout: duration.optional(),
   discover: z.boolean().default(false),
@@ -203,7 +220,10 @@ function describeIssue(issue: z.core.$ZodIssue, values: ReadonlyMap<string, Sour
 function readFlags(flags: Readonly<Record<string, unknown>>, options: readonly OptionSpec[]): readonly (readonly [string, Sourced])[] {
   return options.flatMap((option): readonly (readonly [string, Sourced])[] => {
     const value = flags[option.key];
-    return value === undefined ? [] : [[option.key, { value: parseWords(option, value), source: `--${longName(option.flags)}` }]];
+    // Commander gives a `--no-` flag that is absent as true.
+    return value === undefined || (option.value === false && value === true)
+      ? []
+      : [[option.key, { value: parseWords(option, value), source: `--${longName(option.flags)}` }]];
   });
 }
 

@@ -163,7 +163,15 @@ const OUTPUT_OPTION: OptionSpec = {
   key: "outputs",
   flags: "--output <format[=file]>",
   kind: "list",
-  description: "table (default), json or markdown, to a file if one is given; repeatable",
+  description: "table (default), json, markdown or junit, to a file if one is given; repeatable",
+};
+
+const STEP_SUMMARY_OPTION: OptionSpec = {
+  key: "stepSummary",
+  flags: "--no-step-summary",
+  kind: "switch",
+  value: false,
+  description: "in a job of GitHub Actions, do not add the report to its summary (GITHUB_STEP_SUMMARY)",
 };
 
 const PROGRESS_OPTIONS: readonly OptionSpec[] = [
@@ -204,6 +212,7 @@ export const SWEEP_OPTIONS: readonly OptionSpec[] = [
     description: "you state when kubectl began to write that file (RFC 3339)",
   },
   OUTPUT_OPTION,
+  STEP_SUMMARY_OPTION,
   {
     key: "failOn",
     flags: "--fail-on <verdicts>",
@@ -228,6 +237,7 @@ const NOT_OF_WATCH: ReadonlySet<string> = new Set([
   "podsFrom",
   "podsTakenAt",
   "outputs",
+  "stepSummary",
   "failOn",
   "verbose",
   "warnHeldAfter",
@@ -274,6 +284,7 @@ export const UNLOCK_OPTIONS: readonly OptionSpec[] = [
     description: "you state when kubectl began to write that file (RFC 3339)",
   },
   OUTPUT_OPTION,
+  STEP_SUMMARY_OPTION,
   ...PROGRESS_OPTIONS,
 ];
 

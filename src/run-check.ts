@@ -7,13 +7,15 @@ import { renderCheck } from "./output/check-table.ts";
 import { painterFor, widthOf } from "./output/terminal.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { nameOfBackend } from "./sweep.ts";
-import { writeOutputs } from "./write-outputs.ts";
+import { refuseUnwritable, writeOutputs } from "./write-outputs.ts";
 
 /** Runs `check` and gives the exit code: 1 when something that a sweep needs is missing. */
 export async function runCheck(settings: Settings, surroundings: Surroundings): Promise<number> {
   const { env, stop } = surroundings;
-  if (settings.outputs.some(({ format }) => format === "markdown"))
-    throw new JanitorError("usage", "check has no markdown output", { hint: "It has --output table and --output json." });
+  for (const { format } of settings.outputs)
+    if (format !== "table" && format !== "json")
+      throw new JanitorError("usage", `check has no ${format} output`, { hint: "It has --output table and --output json." });
+  await refuseUnwritable(settings.outputs);
   const clusters = await openSources(settings, env);
   refuseIdleAllowList(settings);
   const configured = resolveBackends(settings, env, mayDiscover(settings));

@@ -6,7 +6,7 @@ import { closeParts, openSources } from "./open-parts.ts";
 import { openProgressLine } from "./output/progress.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { sweep } from "./sweep.ts";
-import { writeSweepReport } from "./write-outputs.ts";
+import { refuseUnwritable, writeSweepReport } from "./write-outputs.ts";
 
 /** Runs `sweep` with its settings and gives the exit code. Throws a `JanitorError` for wrong usage. */
 export async function runSweep(settings: Settings, surroundings: Surroundings): Promise<number> {
@@ -21,6 +21,7 @@ export async function runSweep(settings: Settings, surroundings: Surroundings): 
     }
     refuseUndatedSnapshot(settings, "--delete");
   }
+  await refuseUnwritable(settings.outputs);
   const clusters = await openSources(settings, env);
   const parts = composeSweepParts(settings, surroundings);
   const signal = AbortSignal.any([parts.deadline, parts.stop]);

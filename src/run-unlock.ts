@@ -11,7 +11,7 @@ import { closeParts, openSources, openWithAudit } from "./open-parts.ts";
 import type { Surroundings } from "./surroundings.ts";
 import type { Answer } from "./sweep.ts";
 import { findLock, forceUnlock, unlock, type OpenBackend } from "./unlock.ts";
-import { writeSweepReport } from "./write-outputs.ts";
+import { refuseUnwritable, writeSweepReport } from "./write-outputs.ts";
 
 /** Runs `unlock` for the lock that a person named and gives the exit code. Throws a `JanitorError` for what is wrong or refused. */
 export async function runUnlock(text: string, given: Settings, surroundings: Surroundings): Promise<number> {
@@ -21,6 +21,7 @@ export async function runUnlock(text: string, given: Settings, surroundings: Sur
   const entries = resolveBackends(settings, surroundings.env);
   const asking = surroundings.interactive && !settings.yes;
   if (!asking) refuseUnattended(settings, entries);
+  await refuseUnwritable(settings.outputs);
   const clusters = await openClustersIfNeeded(settings, surroundings.env);
   const all = await Promise.all(entries.map((backend) => openWithAudit(backend, settings)));
   try {

@@ -1,9 +1,12 @@
-import { writeFile } from "node:fs/promises";
+import { constants } from "node:fs";
+import { access, stat, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
 
 import type { Settings } from "./config.ts";
 import type { SweepReport } from "./core/report.ts";
 import { formatJson } from "./core/text.ts";
-import { describeError, JanitorError } from "./errors.ts";
+import { describeError, JanitorError, systemCode } from "./errors.ts";
+import { appendStepSummary } from "./output/step-summary.ts";
 import { renderTable } from "./output/table.ts";
 import { painterFor, widthOf } from "./output/terminal.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -13,15 +16,25 @@ export interface Renderings {
   readonly json: object;
   /** Absent where a command has none; loaded on use. */
   readonly markdown?: () => Promise<string>;
+  /** Absent where a command has none; loaded on use. */
+  readonly junit?: () => Promise<string>;
   /** The stream is undefined for a file. */
   readonly table: (stream: NodeJS.WriteStream | undefined) => string;
 }
 
-/** Writes the report of a sweep in every form asked for. Throws `output-failed`. */
-export async function writeSweepReport(report: SweepReport, { outputs, verbose }: Settings, surroundings: Surroundings): Promise<void> {
+/** Writes the report of a sweep in every form asked for, and to the summary of a job of GitHub Actions. Throws `output-failed`. */
+export async function writeSweepReport(report: SweepReport, settings: Settings, surroundings: Surroundings): Promise<void> {
+  const { outputs, verbose, failOn } = settings;
+  const markdown = async (): Promise<string> => (await import("./output/markdown.ts")).renderMarkdown(report);
+  if (settings.stepSummary) await appendStepSummary(markdown, outputs, surroundings);
   await writeOutputs(outputs, surroundings, {
     json: report,
-    markdown: async () => (await import("./output/markdown.ts")).renderMarkdown(report),
+    markdown,
+    junit: async () =>
+      (await import("./output/junit.ts")).renderJunit(
+        report,
+        failOn.filter((name) => name !== "none"),
+      ),
     table: (stream) => renderTable(report, { width: widthOf(stream), paint: painterFor(stream), verbose }),
   });
 }
@@ -51,9 +64,38 @@ export async function writeOutputs(outputs: Settings["outputs"], { stdout }: Sur
   if (first !== undefined) throw first;
 }
 
+/** Stops before anything is read or removed where a report could not be written afterwards. Makes no file. Throws `output-failed`. */
+export async function refuseUnwritable(outputs: Settings["outputs"]): Promise<void> {
+  for (const output of outputs) {
+    if (!("file" in output)) continue;
+    const problem = await findProblem(output.file);
+    if (problem !== undefined)
+      throw new JanitorError("output-failed", `the report could not be written to ${output.file}: ${problem}`, { hint: "Nothing was begun." });
+  }
+}
+
+/** Why a file cannot be written; undefined when it can, or can be made. */
+async function findProblem(file: string): Promise<string | undefined> {
+  try {
+    if ((await stat(file)).isDirectory()) return "it is a folder";
+    await access(file, constants.W_OK);
+    return undefined;
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") return describeError(error);
+  }
+  try {
+    const folder = dirname(file);
+    if (!(await stat(folder)).isDirectory()) return `${folder} is no folder`;
+    await access(folder, constants.W_OK);
+    return undefined;
+  } catch (error) {
+    return describeError(error);
+  }
+}
+
 async function render(
   format: Settings["outputs"][number]["format"],
-  { json, markdown, table }: Renderings,
+  { json, markdown, junit, table }: Renderings,
   stream: NodeJS.WriteStream | undefined,
 ): Promise<string> {
   switch (format) {
@@ -63,5 +105,7 @@ async function render(
       return table(stream);
     case "markdown":
       return (await markdown?.()) ?? "";
+    case "junit":
+      return (await junit?.()) ?? "";
   }
 }

@@ -4,6 +4,7 @@ import { toMarkdown } from "mdast-util-to-markdown";
 
 import type { ReportedLock, SweepReport } from "../core/report.ts";
 import { escapeUntrusted, formatCount } from "../core/text.ts";
+import { adviseOn } from "./advice.ts";
 import { ACTION_WORDS, countVerdicts, describeAge, describeOwner, describeStack } from "./describe-lock.ts";
 
 /** More locks than this nobody reads in a comment, and GitHub takes no more than 65,536 characters. */
@@ -99,21 +100,20 @@ function problemsOf({ backends, clusters, refusals, warnings }: SweepReport): Ro
   return items.length === 0 ? [] : [listOf(items)];
 }
 
-/** What a person does about what the janitor leaves. */
+/** What a person does about what the janitor leaves, once for each reason. */
 function adviceOf({ dryRun, summary, locks }: SweepReport): RootContent[] {
+  const left = locks.filter(({ action }) => action !== "deleted" && action !== "deleted-unconfirmed" && action !== "vanished");
+  const advised = new Map(
+    left.flatMap((lock) => {
+      const advice = adviseOn(lock);
+      return advice === undefined ? [] : [[lock.verdict === "unreadable" ? lock.verdict : lock.reason, advice] as const];
+    }),
+  );
   const items: PhrasingContent[][] = [
     ...(dryRun && summary.wouldRemove > 0
       ? [[text("Stale locks go with "), code("--delete --exclusive"), text(", or one at a time with "), code("pulumi-lock-janitor unlock <id>"), text(".")]]
       : []),
-    ...(summary.unreadable > 0
-      ? [[text("Nobody can tell whose an unreadable lock is. If no update runs on its stack: "), code("pulumi-lock-janitor unlock --force <id>"), text(".")]]
-      : []),
-    ...(locks.some(({ verdict, reason }) => verdict === "held" && reason === "container-running")
-      ? [[text("A held lock whose update died inside a pod that lives on: look with "), code("--probe-processes"), text(", or restart the pod.")]]
-      : []),
-    ...(locks.some(({ reason }) => reason === "no-stack")
-      ? [[text("A lock without a Stack here belongs to another cluster, or its Stack was deleted: then "), code("--require-stack=no"), text(".")]]
-      : []),
+    ...Array.from(advised, ([reason, advice]) => [text(`${reason}: `), ...advice.map(({ kind, value }) => (kind === "code" ? code(value) : text(value)))]),
   ];
   return items.length === 0 ? [] : [{ type: "paragraph", children: [text("What to do:")] }, listOf(items)];
 }

@@ -195,6 +195,22 @@ describe("wrong usage ends with 2, a clear message and nothing deleted", () => {
   });
 });
 
+describe("P1: a --no- flag that is absent leaves variable and file their say", () => {
+  it.each<readonly [what: string, words: readonly string[], env: Readonly<Record<string, string>>, verdict: string]>([
+    ["neither", [], {}, "stale"],
+    ["the flag", ["--no-builtin-owners"], {}, "foreign"],
+    ["the variable", [], { PULUMI_LOCK_JANITOR_BUILTIN_OWNERS: "false" }, "foreign"],
+    ["the file", ["--config", "config.yaml"], {}, "foreign"],
+    ["the variable against the file", ["--config", "config.yaml"], { PULUMI_LOCK_JANITOR_BUILTIN_OWNERS: "true" }, "stale"],
+  ])("%s: %s", async (_what, words, env, verdict) => {
+    workspace.addLock("shop-workspace-0");
+    workspace.addConfig({ builtinOwners: false });
+    const base = workspace.sweepWords("--require-stack=no", "--output", "json");
+    const { stdout } = await runCommand([...base, ...words], { env, cwd: workspace.folder });
+    expect(sweepReport.parse(JSON.parse(stdout)).locks.map((lock) => lock.verdict)).toEqual([verdict]);
+  });
+});
+
 describe("what cannot be read is an error, never empty", () => {
   it("a folder that is not there", async () => {
     rmSync(workspace.path(), { recursive: true });

@@ -1,8 +1,10 @@
 import fc from "fast-check";
+import { fromHtml } from "hast-util-from-html";
 import { micromark } from "micromark";
 import { gfm, gfmHtml } from "micromark-extension-gfm";
 import { describe, expect, it } from "vitest";
 
+import type { ForeignReason, UndeterminedReason } from "../../src/core/judgement.ts";
 import { renderMarkdown } from "../../src/output/markdown.ts";
 import { aLock, aReport } from "./reports.ts";
 
@@ -14,6 +16,25 @@ function toHtml(markdown: string): string {
 /** What is left of the page without code: where mentions, references and links would act. */
 function outsideCode(html: string): string {
   return html.replaceAll(/<code>[^<]*<\/code>/g, "");
+}
+
+const OURS = ["code", "h3", "li", "p", "table", "tbody", "td", "th", "thead", "tr", "ul"];
+
+type Parent = ReturnType<typeof fromHtml>;
+type Child = Parent["children"][number];
+type Element = Extract<Child, { type: "element" }>;
+
+function findElements({ children }: { readonly children: readonly Child[] }): readonly Element[] {
+  return children.flatMap((child) => (child.type === "element" ? [child, ...findElements(child)] : []));
+}
+
+/** All that a reader sees as words, without the blanks between blocks. */
+function readOutsideCode({ children }: { readonly children: readonly Child[] }): readonly string[] {
+  return children.flatMap((child) => {
+    if (child.type === "text") return child.value.trim() === "" ? [] : [child.value];
+    if (child.type === "element") return child.tagName === "code" ? [] : readOutsideCode(child);
+    return [child.type];
+  });
 }
 
 describe("the report for a pull request", () => {
@@ -35,7 +56,7 @@ describe("the report for a pull request", () => {
       What to do:
 
       - Stale locks go with \`--delete --exclusive\`, or one at a time with \`pulumi-lock-janitor unlock <id>\`.
-      - A held lock whose update died inside a pod that lives on: look with \`--probe-processes\`, or restart the pod.
+      - container-running: A held lock whose update died inside a pod that lives on: look with \`--probe-processes\`, or restart the pod.
       "
     `);
   });
@@ -60,6 +81,43 @@ describe("the report for a pull request", () => {
     const markdown = renderMarkdown(aReport(Array.from({ length: 130 }, () => aLock())));
     expect(markdown).toContain("… and 30 locks more");
     expect(markdown.length).toBeLessThan(65_536);
+  });
+});
+
+/** Every reason for which the janitor may not touch a lock though it may be dead, and a piece of its cure. */
+const CURES: Readonly<Record<UndeterminedReason | ForeignReason, string>> = {
+  "clock-contradiction": "pulumi cancel",
+  "empty-cluster": "--context",
+  interrupted: "--timeout",
+  "list-incomplete": "pulumi-lock-janitor check",
+  "lock-not-read": "pulumi-lock-janitor check",
+  "no-cluster": "--kubeconfig",
+  "node-deleted": "pulumi cancel",
+  "node-not-ready": "--unreachable-nodes=ignore:<node>",
+  "node-unreachable": "pulumi-lock-janitor unlock --force <id>",
+  "nodes-not-listed": "pulumi-lock-janitor check",
+  "not-settled": "run again in a minute",
+  "snapshot-older": "kubectl",
+  "stacks-not-listed": "--require-stack=no",
+  "status-older": "run again in a minute",
+  "no-pattern": "--owner",
+  "no-stack": "--require-stack=no",
+  "node-name": "pulumi cancel",
+};
+
+describe("how to fix what the janitor may not touch", () => {
+  it.each(Object.entries(CURES))("%s: %s", (reason, cure) => {
+    const verdict = reason === "no-pattern" || reason === "no-stack" || reason === "node-name" ? "foreign" : "undetermined";
+    const [, advice] = renderMarkdown(aReport([aLock({ verdict, reason, action: "keep" })])).split("What to do:");
+    expect(advice).toContain(`- ${reason}: `);
+    expect(advice).toContain(cure);
+  });
+
+  it("an unreadable lock: both ways by hand; once for many, and not for what was removed", () => {
+    const unreadable = aLock({ verdict: "unreadable", reason: "empty", action: "keep" });
+    const [, advice = ""] = renderMarkdown(aReport([unreadable, unreadable])).split("What to do:");
+    expect(advice.match(/`pulumi cancel`/g)).toHaveLength(1);
+    expect(renderMarkdown(aReport([{ ...unreadable, action: "deleted" }]))).not.toContain("What to do");
   });
 });
 
@@ -95,6 +153,16 @@ describe("P7: text that somebody else wrote does not act", () => {
       ),
     );
   }
+
+  it.each(HOSTILE)("%j: as a tree, only our elements, every row as wide as the head, and nothing of it outside code", (hostile) => {
+    const tree = fromHtml(render(hostile), { fragment: true });
+    const elements = findElements(tree);
+    expect(Array.from(new Set(elements.map(({ tagName }) => tagName))).toSorted()).toEqual(OURS);
+    expect(elements.filter(({ properties }) => Object.keys(properties).length > 0)).toEqual([]);
+    const widths = elements.filter(({ tagName }) => tagName === "tr").map(({ children }) => children.filter((child) => child.type === "element").length);
+    expect(widths).toEqual([5, 5]);
+    expect(readOutsideCode(tree)).toEqual(readOutsideCode(fromHtml(render("tame"), { fragment: true })));
+  });
 
   const structure = (html: string): string => (html.match(/<[^>]*>/g) ?? []).join("");
 
