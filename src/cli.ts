@@ -1,7 +1,17 @@
 import { Command, CommanderError, Option } from "@commander-js/extra-typings";
 
 import { readSettings, type Settings } from "./config.ts";
-import { CHECK_OPTIONS, RESTORE_OPTIONS, SWEEP_OPTIONS, UNLOCK_OPTIONS, variableOf, WATCH_OPTIONS, type OptionSpec } from "./options.ts";
+import {
+  AUDIT_LIST_OPTIONS,
+  AUDIT_SHOW_OPTIONS,
+  CHECK_OPTIONS,
+  RESTORE_OPTIONS,
+  SWEEP_OPTIONS,
+  UNLOCK_OPTIONS,
+  variableOf,
+  WATCH_OPTIONS,
+  type OptionSpec,
+} from "./options.ts";
 import { runCheck } from "./run-check.ts";
 import { runRestore } from "./run-restore.ts";
 import { runSweep } from "./run-sweep.ts";
@@ -32,6 +42,16 @@ const UNLOCK_EXAMPLES = `
 Examples:
   $ pulumi-lock-janitor unlock --backend azblob://state 26872864-1c1f-4e0e-9b0a-0a2b8c1d9e55
   $ pulumi-lock-janitor unlock --backend azblob://state "azblob://state/.pulumi/locks/organization/shop/dev/26872864-1c1f-4e0e-9b0a-0a2b8c1d9e55.json: created by pulumi@shop-workspace-0 (pid 300) at 2026-12-01T05:25:54Z"`;
+
+const AUDIT_LIST_EXAMPLES = `
+Examples:
+  $ pulumi-lock-janitor audit list --backend azblob://state
+  $ pulumi-lock-janitor audit list --backend azblob://state --stack organization/shop/prod --since 7d
+  $ pulumi-lock-janitor audit list --audit-log /var/log/removals.ndjson --outcome failed --output json`;
+
+const AUDIT_SHOW_EXAMPLES = `
+Examples:
+  $ pulumi-lock-janitor audit show 20260310T120000Z-3f1a2b9c4d5e6f70-9d0c1b2a --backend azblob://state`;
 
 /** Runs the command line and gives the exit code. Throws a `JanitorError`. */
 export async function runCommandLine(argv: readonly string[], surroundings: Surroundings): Promise<number> {
@@ -81,6 +101,19 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     .addHelpText("after", EXIT_CODES);
   addOptions(restoreCommand, RESTORE_OPTIONS).action(async (id, options) => {
     exitCode = await runRestore(id, settingsOf(options), surroundings);
+  });
+  const auditCommand = program.command("audit").description("read the records of removals; writes nothing");
+  const listCommand = auditCommand.command("list").description("the removals, the newest first").addHelpText("after", `${AUDIT_LIST_EXAMPLES}\n${EXIT_CODES}`);
+  addOptions(listCommand, AUDIT_LIST_OPTIONS).action(async (options) => {
+    exitCode = await (await import("./run-audit.ts")).runAuditList(options, settingsOf(options), surroundings);
+  });
+  const showCommand = auditCommand
+    .command("show")
+    .description("one removal, with the lock and the evidence")
+    .argument("<record>", "the record's id")
+    .addHelpText("after", `${AUDIT_SHOW_EXAMPLES}\n${EXIT_CODES}`);
+  addOptions(showCommand, AUDIT_SHOW_OPTIONS).action(async (id, options) => {
+    exitCode = await (await import("./run-audit.ts")).runAuditShow(id, settingsOf(options), surroundings);
   });
   try {
     await program.parseAsync([...argv], { from: "user" });

@@ -21,7 +21,8 @@ const UNITS: ReadonlyMap<string, Nanoseconds> = new Map([
   ["d", 24n * HOUR],
 ]);
 
-const duration = z
+/** A length of time, as a person writes it. */
+export const duration = z
   .string()
   .regex(/^(\d+(ms|s|m|h|d))+$/, 'a duration needs its unit, as in "90s", "5m" or "1h30m"')
   .transform((text): Nanoseconds =>
@@ -90,7 +91,8 @@ const listen = z
     return { port: Number(text.slice(colon + 1)), ...(host === "" ? {} : { host }) };
   });
 
-const timestamp = z.string().transform((text, context) => {
+/** A point in time. */
+export const timestamp = z.string().transform((text, context) => {
   const at = parseTimestamp(text);
   if (at !== undefined) return at;
   context.issues.push({ code: "custom", message: 'a time is written as RFC 3339, "2026-03-10T12:00:00Z"', input: text });

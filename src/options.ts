@@ -180,19 +180,28 @@ const PROGRESS_OPTIONS: readonly OptionSpec[] = [
   { key: "quiet", flags: "--quiet", kind: "switch", value: true, description: "no progress and no notes on stderr" },
 ];
 
+const PROJECT_OPTION: OptionSpec = {
+  key: "projects",
+  flags: "--project <name>",
+  kind: "list",
+  description: "look at the locks of this project only; repeatable",
+};
+
+const STACK_OPTION: OptionSpec = {
+  key: "stacks",
+  flags: "--stack <name>",
+  kind: "list",
+  description: "look at the locks of this stack only, as in 'prod' or 'organization/<project>/prod'; repeatable",
+};
+
 /** The options of `sweep`. */
 export const SWEEP_OPTIONS: readonly OptionSpec[] = [
   ...BACKEND_OPTIONS,
   ...DISCOVER_OPTIONS,
   { key: "delete", flags: "--delete", kind: "switch", value: true, description: "remove the stale locks; without it nothing is written (dry run)" },
   { ...YES_OPTION, description: "do not ask on a terminal before removing" },
-  { key: "projects", flags: "--project <name>", kind: "list", description: "look at the locks of this project only; repeatable" },
-  {
-    key: "stacks",
-    flags: "--stack <name>",
-    kind: "list",
-    description: "look at the locks of this stack only, as in 'prod' or 'organization/<project>/prod'; repeatable",
-  },
+  PROJECT_OPTION,
+  STACK_OPTION,
   { key: "locks", flags: "--lock <id>", kind: "list", description: "look at this lock only: its id, its URL or the line that Pulumi printed; repeatable" },
   ...RULE_OPTIONS,
   ...AFTER_OPTIONS,
@@ -304,6 +313,30 @@ export const CHECK_OPTIONS: readonly OptionSpec[] = [
 
 /** The options of `restore`. */
 export const RESTORE_OPTIONS: readonly OptionSpec[] = [...BACKEND_OPTIONS, YES_OPTION];
+
+/** The options of `audit show`. */
+export const AUDIT_SHOW_OPTIONS: readonly OptionSpec[] = [
+  ...BACKEND_OPTIONS,
+  { ...OUTPUT_OPTION, description: "table (default) or json, to a file if one is given; repeatable" },
+];
+
+/** The options of `audit list`. Those that no setting has are read by audit-filter.ts. */
+export const AUDIT_LIST_OPTIONS: readonly OptionSpec[] = [
+  ...AUDIT_SHOW_OPTIONS,
+  { ...PROJECT_OPTION, description: "removals in this project only; repeatable" },
+  { ...STACK_OPTION, description: "removals of this stack's locks only; repeatable" },
+  { key: "since", flags: "--since <time>", kind: "text", flagOnly: true, description: 'not older: how long ago ("2d") or a time (RFC 3339)' },
+  { key: "until", flags: "--until <time>", kind: "text", flagOnly: true, description: "not younger, in the same forms" },
+  { key: "runs", flags: "--run <id>", kind: "list", flagOnly: true, description: "removals of this run only; repeatable" },
+  {
+    key: "outcomes",
+    flags: "--outcome <name>",
+    kind: "list",
+    flagOnly: true,
+    description: "removals that ended so only: deleted, deleted-unconfirmed, vanished, changed, failed, keep, open, restored; repeatable",
+  },
+  { key: "limit", flags: "--limit <n>", kind: "text", flagOnly: true, description: "show at most so many, the newest (default 100)" },
+];
 
 /** Every option there is: what a variable or the configuration file may set is the same for all commands. */
 export const ALL_OPTIONS: readonly OptionSpec[] = [...SWEEP_OPTIONS, ...WATCH_OWN_OPTIONS, FORCE_OPTION];

@@ -10,7 +10,11 @@ import { writeOutcome, type Remover } from "./remove-lock.ts";
 
 /** Finds a removal by its record's id. Throws `record-invalid` when there is none. */
 export async function findRemoval(audit: AuditLog, id: string, signal: AbortSignal): Promise<RemovalHistory> {
-  const history = (await audit.readAll(signal)).find((removal) => removal.id === id);
+  const { removals, unreadable } = await audit.find(id, signal);
+  const [problem] = unreadable;
+  // An event that cannot be read may be the one that forbids it.
+  if (problem !== undefined) throw new JanitorError("record-invalid", `${problem.place}: ${problem.message}, so nothing is put back`);
+  const [history] = removals;
   if (history !== undefined) return history;
   throw new JanitorError("record-invalid", `${audit.place} holds no record ${JSON.stringify(id)}`, {
     hint: "The record's id is shown by the sweep that removed the lock, and is the beginning of the record's file name.",

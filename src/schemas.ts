@@ -1,6 +1,7 @@
 import { z } from "zod";
 
 import { settingsSchema } from "./config.ts";
+import { auditReport } from "./core/audit-entry.ts";
 import { checkReport } from "./core/check-report.ts";
 import { auditRecord } from "./core/record.ts";
 import { sweepReport } from "./core/report.ts";
@@ -12,6 +13,7 @@ export function composeSchemas(): ReadonlyMap<string, object> {
     ["config.schema.json", z.toJSONSchema(settingsSchema, { io: "input" })],
     ["report.schema.json", z.toJSONSchema(sweepReport)],
     ["check.schema.json", z.toJSONSchema(checkReport)],
+    ["audit.schema.json", z.toJSONSchema(auditReport)],
     ["record.schema.json", z.toJSONSchema(auditRecord)],
     ["watch-event.schema.json", z.toJSONSchema(watchEvent)],
   ]);

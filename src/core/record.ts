@@ -3,7 +3,7 @@ import { z } from "zod";
 import { backendIdentity, judgementEvidence, lockOwner, overrideUsed, verdictName } from "./report.ts";
 
 /** What became of a removal, as its record says. */
-const outcomeAction = z.enum(["deleted", "deleted-unconfirmed", "vanished", "changed", "failed", "keep"]);
+export const outcomeAction = z.enum(["deleted", "deleted-unconfirmed", "vanished", "changed", "failed", "keep"]);
 
 /**
  * One event of the audit log. An intent is durable before the delete is sent and holds all that a restore needs; an outcome says what became of it.

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 
+import type { TimeSpan, UnreadableRecord } from "../core/audit-entry.ts";
 import { auditRecord, foldRecords, kindOfEvent, type AuditRecord, type EventKind, type RemovalHistory } from "../core/record.ts";
 import { describeError, JanitorError } from "../errors.ts";
 
@@ -9,12 +10,22 @@ export interface AuditLog {
   readonly place: string;
   /** Writes one event, durably; `exists` when that event of that removal was written before. */
   append(record: AuditRecord, kind: EventKind): Promise<"created" | "exists">;
+  /** The removals that may lie in a stretch of time, page by page, the newest first. Reads only. */
+  browse(span: TimeSpan, signal: AbortSignal): AsyncIterable<AuditPage>;
+  /** All that is known of one removal. */
+  find(id: string, signal: AbortSignal): Promise<AuditPage>;
   /** Every removal in the log, the oldest first. Throws `record-invalid` on a record that is none. */
   readAll(signal: AbortSignal): Promise<readonly RemovalHistory[]>;
   /** The intents whose outcome is not known. */
   readOpen(signal: AbortSignal): Promise<readonly AuditRecord[]>;
   /** Those of the given keys that `restore` put back. */
   findRestored(keys: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>>;
+}
+
+/** A part of an audit log, the newest removal first. What cannot be read is told, and stops nothing. */
+export interface AuditPage {
+  readonly removals: readonly RemovalHistory[];
+  readonly unreadable: readonly UnreadableRecord[];
 }
 
 /** A new id for a removal: it sorts by time, and tells the lock's key. */
@@ -30,10 +41,23 @@ export function hashKey(key: string): string {
 /** Reads one record. Throws `record-invalid`. */
 export function parseRecord(text: string, place: string): AuditRecord {
   try {
-    return auditRecord.parse(JSON.parse(text));
+    const content: unknown = JSON.parse(text);
+    const version = versionOf(content);
+    if (version > 1) {
+      throw new JanitorError("record-invalid", `${place} is a record of version ${version}, which a later janitor wrote`, {
+        hint: "Read it with the version that wrote it, or a later one.",
+      });
+    }
+    return auditRecord.parse(content);
   } catch (error) {
+    if (error instanceof JanitorError) throw error;
     throw new JanitorError("record-invalid", `${place} is no record of this janitor: ${describeError(error).slice(0, 200)}`, { cause: error });
   }
+}
+
+function versionOf(content: unknown): number {
+  const version: unknown = typeof content === "object" && content !== null && "version" in content ? content.version : undefined;
+  return typeof version === "number" ? version : 0;
 }
 
 /** Folds events that were read one by one. */

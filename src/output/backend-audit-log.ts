@@ -1,16 +1,9 @@
 import pLimit from "p-limit";
 
 import type { RecordStore } from "../backends/backend.ts";
-import { EVENT_KINDS, type AuditRecord, type EventKind } from "../core/record.ts";
+import type { AuditRecord } from "../core/record.ts";
 import { hashKey, parseRecord, sortHistories, type AuditLog } from "./audit-log.ts";
-
-const READS_AT_ONCE = 16;
-
-interface RecordName {
-  readonly id: string;
-  readonly kind: EventKind;
-  readonly name: string;
-}
+import { browseStore, findInStore, parseName, READS_AT_ONCE, type RecordName } from "./browse-records.ts";
 
 /** The audit log inside a backend: one object for each event, `<id>.<kind>.json`, created only if absent. */
 export function openBackendAuditLog(records: RecordStore): AuditLog {
@@ -30,6 +23,8 @@ export function openBackendAuditLog(records: RecordStore): AuditLog {
   return {
     place: records.place,
     append: (record, kind) => records.create(`${record.id}.${kind}.json`, new TextEncoder().encode(`${JSON.stringify(record, undefined, 2)}\n`)),
+    browse: (span, signal) => browseStore(records, span, signal),
+    find: (id, signal) => findInStore(records, id, signal),
     readAll: async (signal) => sortHistories(await readNamed(await list(signal), signal)),
     readOpen: async (signal) => {
       const names = await list(signal);
@@ -45,10 +40,4 @@ export function openBackendAuditLog(records: RecordStore): AuditLog {
       return new Set(restored.filter((key) => key !== undefined));
     },
   };
-}
-
-function parseName(name: string): readonly RecordName[] {
-  const match = /^([0-9A-Za-z-]+)\.([a-z]+)\.json$/.exec(name);
-  const kind = EVENT_KINDS.find((candidate) => candidate === match?.[2]);
-  return match?.[1] === undefined || kind === undefined ? [] : [{ id: match[1], kind, name }];
 }

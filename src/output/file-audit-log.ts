@@ -5,15 +5,17 @@ import { formatIdentity, type BackendIdentity } from "../core/backend-identity.t
 import type { AuditRecord } from "../core/record.ts";
 import { describeError, JanitorError, systemCode } from "../errors.ts";
 import { kindWithin, parseRecord, sortHistories, type AuditLog } from "./audit-log.ts";
+import { browseFile, findInFile } from "./browse-file.ts";
 
 /**
- * The audit log as lines of JSON in one file (`--audit-log FILE`), of which one backend's part is seen. Each line is on the disk before the
+ * The audit log as lines of JSON in one file (`--audit-log FILE`), of which one backend's part is seen, or all without one. Each line is on the disk before the
  * removal goes on.
  */
-export function openFileAuditLog(file: string, backend: BackendIdentity): AuditLog {
+export function openFileAuditLog(file: string, backend?: BackendIdentity): AuditLog {
   const path = resolve(file);
-  const place = formatIdentity(backend);
-  const readRecords = async (): Promise<readonly AuditRecord[]> => (await readLines(path)).filter((record) => formatIdentity(record.backend) === place);
+  const place = backend === undefined ? undefined : formatIdentity(backend);
+  const isWanted = (record: AuditRecord): boolean => place === undefined || formatIdentity(record.backend) === place;
+  const readRecords = async (): Promise<readonly AuditRecord[]> => (await readLines(path)).filter(isWanted);
   return {
     place: path,
     append: async (record, kind) => {
@@ -22,6 +24,8 @@ export function openFileAuditLog(file: string, backend: BackendIdentity): AuditL
       await appendLine(path, JSON.stringify(record));
       return "created";
     },
+    browse: () => browseFile(path, isWanted),
+    find: (id) => findInFile(path, id, isWanted),
     readAll: async () => sortHistories(await readRecords()),
     readOpen: async () => sortHistories(await readRecords()).flatMap(({ intent, outcome }) => (outcome === undefined ? [intent] : [])),
     findRestored: async (keys) =>

@@ -1,12 +1,11 @@
 import cliui from "cliui";
-import stringWidth from "string-width";
 
 import { formatIdentity } from "../core/backend-identity.ts";
 import type { ReportedLock, SweepReport } from "../core/report.ts";
 import { escapeUntrusted, formatCount, joinSome } from "../core/text.ts";
 import { renderBlockedStacks } from "./blocked-stacks-table.ts";
 import { ACTION_WORDS, countVerdicts, describeAge, describeOwner, describeStack } from "./describe-lock.ts";
-import { renderLayout } from "./layout.ts";
+import { layColumns, NARROW, renderLayout } from "./layout.ts";
 
 /** The looks that a table uses; each leaves the text alone where there is no colour. */
 export type Style = "red" | "green" | "yellow" | "cyan" | "dim" | "bold";
@@ -26,10 +25,6 @@ const VERDICT_STYLES: Readonly<Record<ReportedLock["verdict"], Style>> = {
   unreadable: "yellow",
   undetermined: "yellow",
 };
-
-// Below this width the columns do not fit beside each other.
-const NARROW = 100;
-const GAP = 2;
 
 /** Renders a report for a person: a line for each lock, below it the reason, at the end a summary. */
 export function renderTable(report: SweepReport, options: TableOptions): string {
@@ -65,44 +60,24 @@ function renderHead(report: SweepReport, { paint }: TableOptions): string {
   return overrides.length === 0 ? head : `${head}\n${paint("dim", `on your word: ${overrides.join(", ")}`)}`;
 }
 
-function renderColumns(locks: readonly ReportedLock[], options: TableOptions): string {
-  const { paint, width, verbose } = options;
+function renderColumns(locks: readonly ReportedLock[], { paint, width, verbose }: TableOptions): string {
   const severalBackends = new Set(locks.map(({ backend }) => formatIdentity(backend))).size > 1;
-  const rows = locks.map((lock) => [lock.verdict, describeStack(lock), describeOwner(lock), describeAge(lock), describeAction(lock)]);
-  const headings = ["VERDICT", "STACK", "OWNER", "AGE", "ACTION"];
-  const natural = headings.map((heading, column) => Math.max(...[heading, ...rows.map((row) => row[column] ?? "")].map((text) => stringWidth(text))) + GAP);
-  const widths = Number.isFinite(width) ? fit(natural, width) : natural;
-  const total = Number.isFinite(width) ? width : Math.max(...widths.map((_, index) => widths.slice(0, index + 1).reduce((sum, each) => sum + each, 0))) + 1_000;
-  const ui = cliui({ width: total, wrap: Number.isFinite(width) });
-  const row = (cells: readonly string[], style: (text: string, column: number) => string): void => {
-    ui.div(...cells.map((text, column) => ({ text: style(text, column), width: widths[column] ?? GAP, padding: [0, GAP, 0, 0] as const })));
-  };
-  const below = (text: string): void => {
-    ui.div({ text: paint("dim", text), width: total, padding: [0, 0, 0, widths[0] ?? 0] });
-  };
-  row(headings, (text) => paint("dim", text));
-  locks.forEach((lock, index) => {
-    row(rows[index] ?? [], (text, column) =>
-      column === 0 ? paint(VERDICT_STYLES[lock.verdict], text) : column === 4 && lock.action === "failed" ? paint("red", text) : text,
-    );
-    below(`${lock.reason}: ${lock.message}`);
-    if (lock.note !== undefined) below(escapeUntrusted(lock.note));
-    if (severalBackends) below(`in ${formatIdentity(lock.backend)}`);
-    if (lock.record !== undefined) below(`record ${lock.record}`);
-    if (verbose) for (const line of describeRules(lock)) below(line);
-  });
-  return renderLayout(ui);
-}
-
-/** Makes stack and owner narrower until the columns fit. */
-function fit(natural: readonly number[], width: number): readonly number[] {
-  const over = natural.reduce((sum, each) => sum + each, 0) - width;
-  if (over <= 0) return natural;
-  const [verdict = 0, stack = 0, owner = 0, age = 0, action = 0] = natural;
-  const room = Math.max(width - verdict - age - action, 40);
-  const share = stack / (stack + owner);
-  const narrowed = Math.min(stack, Math.max(16, Math.floor(room * share)));
-  return [verdict, narrowed, room - narrowed, age, action];
+  return layColumns(
+    ["VERDICT", "STACK", "OWNER", "AGE", "ACTION"],
+    locks.map((lock) => ({
+      cells: [lock.verdict, describeStack(lock), describeOwner(lock), describeAge(lock), describeAction(lock)],
+      below: [
+        `${lock.reason}: ${lock.message}`,
+        ...(lock.note === undefined ? [] : [escapeUntrusted(lock.note)]),
+        ...(severalBackends ? [`in ${formatIdentity(lock.backend)}`] : []),
+        ...(lock.record === undefined ? [] : [`record ${lock.record}`]),
+        ...(verbose ? describeRules(lock) : []),
+      ],
+      style: (text, column) =>
+        column === 0 ? paint(VERDICT_STYLES[lock.verdict], text) : column === 4 && lock.action === "failed" ? paint("red", text) : text,
+    })),
+    { width, paint, flexible: [1, 2], indent: "first column" },
+  );
 }
 
 function renderBlocks(locks: readonly ReportedLock[], { paint, width, verbose }: TableOptions): string {
