@@ -1,5 +1,4 @@
 import type { Backend } from "./backends/backend.ts";
-import { NOTHING_AFTER, type AfterRemoval } from "./core/after-removal.ts";
 import { formatIdentity } from "./core/backend-identity.ts";
 import type { CheckItem, CheckReport } from "./core/check-report.ts";
 import type { ClusterObservation } from "./core/cluster.ts";
@@ -17,15 +16,13 @@ export interface CheckParts {
   readonly owners: readonly OwnerPattern[];
   /** With `--probe-processes`: whether commands may be run in the pods in question is asked, too. */
   readonly probe?: boolean;
-  /** With `--requeue-stacks` and `--stack-events`: whether Stacks may be told of removals is asked, too. */
-  readonly after?: Pick<AfterRemoval, "requeueStacks" | "stackEvents">;
   /** With `--discover`: what the Stacks gave; its backends are among the others. */
   readonly discovery?: Discovery;
   readonly signal: AbortSignal;
 }
 
 /** Tries, without writing anything, what a sweep needs: rights in each backend and cluster, and so which proofs there can be. */
-export async function check({ backends, clusters, owners, probe = false, after = NOTHING_AFTER, discovery, signal }: CheckParts): Promise<CheckReport> {
+export async function check({ backends, clusters, owners, probe = false, discovery, signal }: CheckParts): Promise<CheckReport> {
   const items: CheckItem[] = discovery === undefined ? [] : [...describeDiscovery(discovery)];
   for (const { name, backend, audit } of backends) {
     if (backend instanceof JanitorError) items.push({ area: "backend", subject: name, name: "open", status: "denied", message: describeWithHint(backend) });
@@ -34,8 +31,6 @@ export async function check({ backends, clusters, owners, probe = false, after =
   for (const cluster of clusters) {
     items.push(...(await checkCluster(cluster, owners, signal)));
     if (probe) items.push(...(await checkProbe(cluster, owners, signal)));
-    if (after.requeueStacks) items.push(await checkStackWrite(cluster, "requeue", signal));
-    if (after.stackEvents) items.push(await checkStackWrite(cluster, "event", signal));
   }
   return { version: 1, items, exitCode: items.some(({ status }) => status === "denied") ? 1 : 0 };
 }
@@ -179,19 +174,6 @@ async function checkProbe(cluster: ClusterSource, owners: readonly OwnerPattern[
       ? proof("ok", "available where the containers have a shell")
       : proof(worst, "needs the right to run a command in every pod in question"),
   ];
-}
-
-const STACK_WRITES = {
-  requeue: ["requeue Stacks", 'the verb "patch" on stacks.pulumi.com'],
-  event: ["write Events", 'the verb "create" on events'],
-} as const;
-
-async function checkStackWrite(cluster: ClusterSource, what: keyof typeof STACK_WRITES, signal: AbortSignal): Promise<CheckItem> {
-  const [name, right] = STACK_WRITES[what];
-  const allowed = await cluster.reviewStackWrite?.(what, signal);
-  const about = { area: "cluster", subject: escapeUntrusted(cluster.name), name } as const;
-  if (allowed === undefined) return { ...about, status: "unknown", message: "the API server does not tell" };
-  return allowed ? { ...about, status: "ok", message: "allowed" } : { ...about, status: "denied", message: `not allowed is ${right}` };
 }
 
 /** Which proofs a sweep could have, with what was seen. */

@@ -25,7 +25,6 @@ export function composeSweepSettings(settings: Settings, backends: readonly Back
     overrides: listOverrides(settings, backends),
     selection: { projects: settings.projects, stacks: settings.stacks, locks: settings.locks },
     warnHeldAfter: settings.warnHeldAfter,
-    after: { requeueStacks: settings.requeueStacks, stackEvents: settings.stackEvents, checkPending: settings.checkPending },
   };
 }
 

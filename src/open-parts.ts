@@ -18,9 +18,6 @@ export async function openSources(settings: Settings, env: Readonly<Record<strin
     if (settings.probeProcesses) {
       throw new JanitorError("usage", "--probe-processes does not go with --pods-from: no command can be run in a pod of a file");
     }
-    if (settings.requeueStacks || settings.stackEvents) {
-      throw new JanitorError("usage", "--requeue-stacks and --stack-events do not go with --pods-from: no Stack of a file can be written to");
-    }
     return [await openSnapshot({ path: settings.podsFrom, ...(settings.podsTakenAt === undefined ? {} : { takenAt: settings.podsTakenAt }) })];
   }
   return openClusters({

@@ -131,32 +131,6 @@ const RULE_OPTIONS: readonly OptionSpec[] = [
   },
 ];
 
-/** What is done once a lock is gone. */
-const AFTER_OPTIONS: readonly OptionSpec[] = [
-  {
-    key: "requeueStacks",
-    flags: "--requeue-stacks",
-    kind: "switch",
-    value: true,
-    description: "once a lock is removed, make the operator try its Stack at once, with the annotation pulumi.com/reconciliation-request",
-  },
-  {
-    key: "stackEvents",
-    flags: "--stack-events",
-    kind: "switch",
-    value: true,
-    description: "once a lock is removed, tell of it in a Kubernetes Event on its Stack",
-  },
-];
-
-const PENDING_OPTION: OptionSpec = {
-  key: "checkPending",
-  flags: "--check-pending",
-  kind: "switch",
-  value: true,
-  description: "read the checkpoint of each stale lock's stack and warn of pending operations; such a Stack is not requeued",
-};
-
 const YES_OPTION: OptionSpec = { key: "yes", flags: "--yes", kind: "switch", value: true, flagOnly: true, description: "do not ask on a terminal" };
 
 const OUTPUT_OPTION: OptionSpec = {
@@ -204,8 +178,6 @@ export const SWEEP_OPTIONS: readonly OptionSpec[] = [
   STACK_OPTION,
   { key: "locks", flags: "--lock <id>", kind: "list", description: "look at this lock only: its id, its URL or the line that Pulumi printed; repeatable" },
   ...RULE_OPTIONS,
-  ...AFTER_OPTIONS,
-  PENDING_OPTION,
   {
     key: "maxDeletions",
     flags: "--max-deletions <n>",
@@ -282,8 +254,6 @@ export const UNLOCK_OPTIONS: readonly OptionSpec[] = [
   FORCE_OPTION,
   YES_OPTION,
   ...RULE_OPTIONS,
-  ...AFTER_OPTIONS,
-  PENDING_OPTION,
   ...CLUSTER_OPTIONS,
   {
     key: "podsTakenAt",
@@ -303,10 +273,6 @@ export const CHECK_OPTIONS: readonly OptionSpec[] = [
   ...DISCOVER_OPTIONS,
   ...OWNER_OPTIONS,
   { ...PROBE_OPTION, description: "tell whether the pods that match an owner pattern may be probed, too" },
-  ...AFTER_OPTIONS.map((option) => ({
-    ...option,
-    description: `tell whether ${option.key === "requeueStacks" ? "Stacks may be requeued" : "Events may be written"}, too`,
-  })),
   ...CLUSTER_OPTIONS,
   OUTPUT_OPTION,
 ];

@@ -29,7 +29,6 @@ export async function runCheck(settings: Settings, surroundings: Surroundings): 
       clusters,
       owners: resolveOwners(settings),
       probe: settings.probeProcesses,
-      after: settings,
       signal: stop,
       ...(discovery === undefined ? {} : { discovery }),
     });

@@ -57,9 +57,6 @@ function refuseClusterOptions(settings: Settings): void {
     ...(settings.contexts.length > 0 ? ["--context"] : []),
     ...(settings.namespaces.length > 0 ? ["--namespace"] : []),
     ...(settings.probeProcesses ? ["--probe-processes"] : []),
-    ...(settings.requeueStacks ? ["--requeue-stacks"] : []),
-    ...(settings.stackEvents ? ["--stack-events"] : []),
-    ...(settings.checkPending ? ["--check-pending"] : []),
     ...(settings.owners.length > 0 ? ["--owner"] : []),
     ...(settings.listen === undefined ? [] : ["--listen"]),
   ];

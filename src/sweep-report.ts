@@ -1,6 +1,5 @@
 import { formatIdentity, type BackendIdentity } from "./core/backend-identity.ts";
 import { findBlockedStacks } from "./core/blocked-stacks.ts";
-import type { PendingOperations } from "./core/checkpoint.ts";
 import type { ClusterObservation, StackListOfCluster } from "./core/cluster.ts";
 import type { Judgement } from "./core/judgement.ts";
 import { parseLockKey } from "./core/key.ts";
@@ -16,7 +15,6 @@ import {
   type ReportedLock,
   type ReportedStack,
   type SweepReport,
-  type ToldStack,
 } from "./core/report.ts";
 import { escapeUntrusted, formatCount, joinSome } from "./core/text.ts";
 import { formatDuration, formatSeconds, formatTimestamp, toSeconds, type EpochNanoseconds, type Nanoseconds } from "./core/time.ts";
@@ -29,8 +27,6 @@ export interface SweptLock {
   readonly action: Action;
   readonly note?: string;
   readonly record?: string;
-  /** What its checkpoint holds that never ended; absent when it was not looked at. */
-  readonly pending?: PendingOperations;
 }
 
 /** A backend within a sweep. */
@@ -63,8 +59,6 @@ export interface SweepFacts {
   readonly warnHeldAfter: Nanoseconds;
   readonly cutShort: boolean;
   readonly failOn: readonly FailOn[];
-  /** The Stacks whose locks were removed; absent when none was to be told. */
-  readonly toldStacks?: readonly ToldStack[];
 }
 
 /** Makes the report of a sweep: every lock found, in a stable order. */
@@ -92,9 +86,8 @@ export function composeReport(facts: SweepFacts): SweepReport {
     clusters,
     locks,
     ...(stacks === undefined ? {} : { stacks }),
-    ...(facts.toldStacks === undefined ? {} : { toldStacks: [...facts.toldStacks] }),
     refusals: [...facts.refusals],
-    warnings: [...facts.warnings, ...warnOfPending(facts.backends), ...warnOfHolders(locks, facts.warnHeldAfter), ...warnOfLeftOut(facts.leftOut)],
+    warnings: [...facts.warnings, ...warnOfHolders(locks, facts.warnHeldAfter), ...warnOfLeftOut(facts.leftOut)],
     summary: summarize(locks),
     exitCode: chooseExitCode(
       // A cluster that could not be read is a failure only where it was needed and left a lock undecided.
@@ -151,25 +144,11 @@ function warnOfHolders(locks: readonly ReportedLock[], after: Nanoseconds): read
   return [`${formatCount(old.length, "lock")} held for longer than ${formatDuration(after)}, whose update may hang or have died unseen: ${joinSome(names)}`];
 }
 
-/** What an update left half done may exist without being in the state, or the other way round. */
-function warnOfPending(backends: readonly SweptBackend[]): readonly string[] {
-  return backends.flatMap(({ locks }) =>
-    locks.flatMap(({ lock, pending }) => {
-      const stack = escapeUntrusted(parseLockKey(lock.key).stack);
-      if (pending?.kind === "unknown") return [`whether the checkpoint of ${stack} holds pending operations is not known: ${escapeUntrusted(pending.problem)}`];
-      if (pending === undefined || pending.count === 0) return [];
-      return [
-        `the checkpoint of ${stack} holds ${formatCount(pending.count, "pending operation")} of an update that never ended: 'pulumi refresh' settles them`,
-      ];
-    }),
-  );
-}
-
 function warnOfLeftOut(count: number): readonly string[] {
   return count === 0 ? [] : [`${formatCount(count, "other lock")} there ${count === 1 ? "was" : "were"} not looked at`];
 }
 
-function reportLock(backend: BackendIdentity, { lock, judgement, action, note, record, pending }: SweptLock, now: EpochNanoseconds): ReportedLock {
+function reportLock(backend: BackendIdentity, { lock, judgement, action, note, record }: SweptLock, now: EpochNanoseconds): ReportedLock {
   const { stack, id } = parseLockKey(lock.key);
   const owner = lock.content.kind === "readable" ? lock.content.owner : undefined;
   const since = owner?.lockedAt ?? lock.storedAt;
@@ -185,7 +164,6 @@ function reportLock(backend: BackendIdentity, { lock, judgement, action, note, r
     action,
     ...(note === undefined ? {} : { note }),
     ...(record === undefined ? {} : { record }),
-    ...(pending?.kind === "counted" ? { pendingOperations: pending.count } : {}),
   };
 }
 

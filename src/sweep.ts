@@ -1,17 +1,14 @@
 import pLimit from "p-limit";
 
-import { listRemoved, tellStacks } from "./after-removal.ts";
 import type { Backend } from "./backends/backend.ts";
-import { checkPending } from "./check-pending.ts";
 import { completeRecords } from "./complete-records.ts";
-import { NOTHING_AFTER, type AfterRemoval } from "./core/after-removal.ts";
 import { formatIdentity } from "./core/backend-identity.ts";
 import type { ClusterObservation } from "./core/cluster.ts";
 import type { RuleSettings } from "./core/decide.ts";
 import { NOT_JUDGED, type Judgement } from "./core/judgement.ts";
 import type { ObservedLock } from "./core/lock.ts";
 import { refuseTooMany, type PlannedRemoval } from "./core/plan.ts";
-import type { FailOn, OverrideUsed, SweepReport, ToldStack } from "./core/report.ts";
+import type { FailOn, OverrideUsed, SweepReport } from "./core/report.ts";
 import type { EpochNanoseconds, Nanoseconds } from "./core/time.ts";
 import { isSelected, type LockSelection } from "./core/wanted-lock.ts";
 import type { Discovery } from "./discover-backends.ts";
@@ -44,8 +41,6 @@ export interface SweepSettings {
   readonly selection: LockSelection;
   /** A held lock that is older is told about. */
   readonly warnHeldAfter: Nanoseconds;
-  /** What is done once locks are gone; nothing unless it is said. */
-  readonly after?: AfterRemoval;
 }
 
 /** What a sweep works with. */
@@ -98,7 +93,6 @@ class Sweep {
   readonly #refusals: string[] = [];
   #overrides: readonly OverrideUsed[];
   #clusters: readonly ClusterObservation[] = [];
-  #toldStacks: readonly ToldStack[] | undefined;
   #reads = 0;
   #leftOut = 0;
 
@@ -121,9 +115,7 @@ class Sweep {
     if (planned().length > 0 && this.#settings.delete) await this.#ask(work);
     if (planned().length > 0) await this.#lookAgain(work);
     this.#refuse(work);
-    if (this.#settings.after?.checkPending === true) await this.#checkPending(work);
     if (this.#settings.delete) await this.#remove(work);
-    await this.#tellStacks(work);
     return this.#report(work);
   }
 
@@ -301,34 +293,6 @@ class Sweep {
     );
   }
 
-  /** Before the removals: once a lock is gone, another update may write the checkpoint. */
-  async #checkPending(work: readonly Work[]): Promise<void> {
-    for (const item of work) {
-      if (item.opened.kind === "failed") continue;
-      const planned = item.locks.filter(isPlanned).map(({ lock }) => lock.key);
-      const found = await checkPending(item.opened.backend, planned, this.#signal);
-      item.locks = item.locks.map((swept) => {
-        const pending = found.get(swept.lock.key);
-        return pending === undefined ? swept : { ...swept, pending };
-      });
-    }
-  }
-
-  async #tellStacks(work: readonly Work[]): Promise<void> {
-    const removed = work.flatMap(({ opened, locks }) => (opened.kind === "open" ? listRemoved(opened.backend.identity, locks) : []));
-    const { clusters, runId, now, janitor } = this.#parts;
-    const told = await tellStacks(removed, this.#settings.after ?? NOTHING_AFTER, {
-      clusters,
-      observed: this.#clusters,
-      runId,
-      reporter: janitor.hostname,
-      now,
-      signal: this.#signal,
-    });
-    this.#toldStacks = told.toldStacks;
-    this.#warnings.push(...told.warnings);
-  }
-
   #remover(): Remover {
     const { runId, janitor, now } = this.#parts;
     return { runId, janitor, overrides: this.#overrides, now };
@@ -369,7 +333,6 @@ class Sweep {
       warnHeldAfter: this.#settings.warnHeldAfter,
       cutShort: deadline.aborted || stop.aborted,
       failOn: this.#settings.failOn,
-      ...(this.#toldStacks === undefined ? {} : { toldStacks: this.#toldStacks }),
     });
   }
 }

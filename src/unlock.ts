@@ -1,7 +1,4 @@
-import { listRemoved, tellStacks, type Told } from "./after-removal.ts";
 import type { Backend } from "./backends/backend.ts";
-import { checkPending } from "./check-pending.ts";
-import { NOTHING_AFTER } from "./core/after-removal.ts";
 import { formatIdentity } from "./core/backend-identity.ts";
 import type { ObservedLock } from "./core/lock.ts";
 import type { SweepReport } from "./core/report.ts";
@@ -102,12 +99,11 @@ export async function forceUnlock(
     throw new JanitorError("unlock-refused", `${formatIdentity(backend.identity)}: ${escapeUntrusted(lock.key)} was not removed: ${content.problem}`, {
       hint: "Its record must hold the whole body. Remove it with the store's own tools.",
     });
-  const pending = settings.after?.checkPending === true ? (await checkPending(backend, [lock.key], signal)).get(lock.key) : undefined;
   const { judgements, clusters } = await judgeLocks([{ backend, locks: [lock] }], { clusters: parts.clusters, rules: settings.rules, now: parts.now }, signal);
   const judgement = judgements.get(lock);
   if (judgement === undefined) throw new Error("a lock was left without a verdict");
   const { identity } = backend;
-  const compose = (swept: SweptLock, overrides: SweepSettings["overrides"], refusals: readonly string[] = [], told?: Told): SweepReport =>
+  const compose = (swept: SweptLock, overrides: SweepSettings["overrides"], refusals: readonly string[] = []): SweepReport =>
     composeReport({
       runId: parts.runId,
       dryRun: false,
@@ -118,25 +114,16 @@ export async function forceUnlock(
       clusters,
       selective: true,
       refusals,
-      warnings: told?.warnings ?? [],
-      ...(told?.toldStacks === undefined ? {} : { toldStacks: told.toldStacks }),
+      warnings: [],
       leftOut: 0,
       warnHeldAfter: settings.warnHeldAfter,
       cutShort: signal.aborted,
       failOn: [],
     });
   const overrides = [{ option: "--force", value: "" }, ...settings.overrides];
-  const judged = { lock, judgement, ...(pending === undefined ? {} : { pending }) };
-  const answer: Answer = (await parts.confirm?.(compose({ ...judged, action: "would-delete" }, overrides))) ?? { kind: "yes", overrides: [] };
-  if (answer.kind === "no") return compose({ ...judged, action: "keep" }, overrides, ["nothing was removed: the question was not answered with yes"]);
+  const answer: Answer = (await parts.confirm?.(compose({ lock, judgement, action: "would-delete" }, overrides))) ?? { kind: "yes", overrides: [] };
+  if (answer.kind === "no") return compose({ lock, judgement, action: "keep" }, overrides, ["nothing was removed: the question was not answered with yes"]);
   const used = [...answer.overrides, ...overrides];
   const removal = await removeLock(backend, audit, lock, judgement, { ...parts, overrides: used });
-  const swept: SweptLock = { ...judged, ...removal };
-  const told = await tellStacks(listRemoved(identity, [swept]), settings.after ?? NOTHING_AFTER, {
-    ...parts,
-    observed: clusters,
-    reporter: parts.janitor.hostname,
-    signal,
-  });
-  return compose(swept, used, [], told);
+  return compose({ lock, judgement, ...removal }, used);
 }

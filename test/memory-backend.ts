@@ -1,6 +1,5 @@
-import type { Backend, Deletion, LockEntry, LockRead, ObjectRead, RecordStore, WriteCheck } from "../src/backends/backend.ts";
+import type { Backend, Deletion, LockEntry, LockRead, RecordStore, WriteCheck } from "../src/backends/backend.ts";
 import type { BackendIdentity } from "../src/core/backend-identity.ts";
-import { LOCKS_FOLDER } from "../src/core/key.ts";
 import { parseLockBody } from "../src/core/lock.ts";
 import type { EpochNanoseconds, Nanoseconds } from "../src/core/time.ts";
 
@@ -53,9 +52,7 @@ export class MemoryBackend implements Backend {
 
   async *listLocks(): AsyncGenerator<readonly LockEntry[]> {
     await this.#note("list");
-    yield Array.from(this.objects)
-      .filter(([key]) => key.startsWith(LOCKS_FOLDER))
-      .map(([key, { storedAt }]) => ({ key, ...(storedAt === undefined ? {} : { storedAt }) }));
+    yield Array.from(this.objects, ([key, { storedAt }]) => ({ key, ...(storedAt === undefined ? {} : { storedAt }) }));
   }
 
   async readLock(key: string): Promise<LockRead> {
@@ -64,13 +61,6 @@ export class MemoryBackend implements Backend {
     if (stored === undefined) return { kind: "gone" };
     const { bytes, version, storedAt } = stored;
     return { kind: "found", version, ...(storedAt === undefined ? {} : { storedAt }), content: parseLockBody(bytes) };
-  }
-
-  async readObject(key: string, mostBytes: number): Promise<ObjectRead> {
-    await this.#note(`read object ${key}`);
-    const bytes = this.objects.get(key)?.bytes;
-    if (bytes === undefined) return { kind: "gone" };
-    return bytes.length > mostBytes ? { kind: "too-large" } : { kind: "whole", bytes };
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {

@@ -1,7 +1,6 @@
 import type { ClusterObservation, Node, Pod, ProcessObservation, StackList, StackResource } from "../src/core/cluster.ts";
 import { mayHaveHostname } from "../src/core/hostname.ts";
 import type { ClusterSource } from "../src/kubernetes/cluster-source.ts";
-import type { StackEvent, StackName, Written } from "../src/kubernetes/write-stacks.ts";
 
 /** A cluster in memory that notes every look at it, and can be told to do something before one. */
 export class MemoryCluster implements ClusterSource {
@@ -19,10 +18,6 @@ export class MemoryCluster implements ClusterSource {
   /** The verbs on pods/exec that are not allowed, by namespace. */
   readonly missingExecVerbs = new Map<string, readonly string[]>();
   readonly calls: string[] = [];
-  /** The requests that Stacks were given. */
-  readonly requests: string[] = [];
-  /** Why Stacks cannot be written to, if so. */
-  refusedWrite: string | undefined;
   follow?: NonNullable<ClusterSource["follow"]>;
   reviewFollowing?: NonNullable<ClusterSource["reviewFollowing"]>;
   before: (call: string) => void | Promise<void> = () => undefined;
@@ -71,17 +66,6 @@ export class MemoryCluster implements ClusterSource {
 
   listHostnames(): Promise<readonly string[]> {
     return Promise.resolve(this.pods.map(({ name }) => name));
-  }
-
-  async requeueStack({ namespace, name }: StackName, request: string): Promise<Written> {
-    await this.#note(`requeue ${namespace}/${name}`);
-    this.requests.push(request);
-    return this.refusedWrite === undefined ? { kind: "written" } : { kind: "refused", problem: this.refusedWrite };
-  }
-
-  async tellStack({ namespace, name }: StackName, { message }: StackEvent): Promise<Written> {
-    await this.#note(`event on ${namespace}/${name}: ${message}`);
-    return this.refusedWrite === undefined ? { kind: "written" } : { kind: "refused", problem: this.refusedWrite };
   }
 
   close(): Promise<void> {

@@ -56,8 +56,6 @@ class WatchedWorld extends SweepWorld {
           return `lock ${event.lock.verdict} ${event.lock.reason} ${event.lock.action}`;
         case "released":
           return "released";
-        case "stack":
-          return `stack ${event.stack.name}`;
         case "problem":
         case "solved":
           return `${event.event} ${event.source}`;

@@ -38,15 +38,7 @@ export function wrapAzureError(error: unknown, backend: string, action: Action):
 }
 
 /** What the janitor does in a container, in words. */
-export type Action =
-  | "list the locks"
-  | "read a lock"
-  | "remove a lock"
-  | "put a lock back"
-  | "write a record"
-  | "list the records"
-  | "read a record"
-  | "read a checkpoint";
+export type Action = "list the locks" | "read a lock" | "remove a lock" | "put a lock back" | "write a record" | "list the records" | "read a record";
 
 /** The SAS permission that each action needs (https://learn.microsoft.com/rest/api/storageservices/create-service-sas#permissions-for-a-directory-container-or-blob). */
 const SAS_PERMISSIONS: Readonly<Record<Action, string>> = {
@@ -57,7 +49,6 @@ const SAS_PERMISSIONS: Readonly<Record<Action, string>> = {
   "write a record": "c",
   "list the records": "l",
   "read a record": "r",
-  "read a checkpoint": "r",
 };
 
 // Codes: https://learn.microsoft.com/rest/api/storageservices/blob-service-error-codes

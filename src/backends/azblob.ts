@@ -16,16 +16,7 @@ import { fromMilliseconds, type Nanoseconds } from "../core/time.ts";
 import { JanitorError } from "../errors.ts";
 import { isTransient, readFailure, wrapAzureError, type Action } from "./azblob-errors.ts";
 import { readAzblobSettings, type AzblobCredential, type AzblobSettings } from "./azblob-settings.ts";
-import {
-  RECORDS_FOLDER,
-  type Backend,
-  type BackendOptions,
-  type Deletion,
-  type LockEntry,
-  type LockRead,
-  type ObjectRead,
-  type WriteCheck,
-} from "./backend.ts";
+import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead, type WriteCheck } from "./backend.ts";
 import {
   compareClocks,
   composeRecords,
@@ -104,10 +95,6 @@ class AzblobBackend implements Backend {
         ...(read.modifiedAt === undefined ? {} : { storedAt: fromMilliseconds(read.modifiedAt.getTime()) }),
       };
     });
-  }
-
-  async readObject(key: string, mostBytes: number, signal: AbortSignal): Promise<ObjectRead> {
-    return (await this.#download(key, mostBytes, "read a checkpoint", signal)) ?? { kind: "gone" };
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {

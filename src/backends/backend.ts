@@ -23,9 +23,6 @@ export type Deletion =
   | { readonly kind: "vanished" }
   | { readonly kind: "changed" };
 
-/** An object that was read, or why it was not. */
-export type ObjectRead = { readonly kind: "whole"; readonly bytes: Uint8Array } | { readonly kind: "too-large" } | { readonly kind: "gone" };
-
 /** A lock that a crashed run had moved out of its place (only the `file` backend has to), and what was made of it. */
 export interface Recovered {
   readonly key: string;
@@ -48,8 +45,6 @@ export interface Backend {
   listLocks(signal: AbortSignal): AsyncIterable<readonly LockEntry[]>;
   /** Reads one lock, at most `MAX_LOCK_BYTES` of it. A refusal to read it is content of kind `unread`. */
   readLock(key: string, signal: AbortSignal): Promise<LockRead>;
-  /** Reads any object, at most `mostBytes` of it: a checkpoint. */
-  readObject(key: string, mostBytes: number, signal: AbortSignal): Promise<ObjectRead>;
   /** Removes the lock only if it is still the version that was read. */
   deleteLock(key: string, version: string): Promise<Deletion>;
   /** Puts a lock back, only if nothing is there. */

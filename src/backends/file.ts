@@ -72,12 +72,6 @@ export async function openFile({ url, now }: BackendOptions): Promise<Backend> {
         return { kind: "found", version: "", content: { kind: "unread", problem: wrapFileError(error, backend, "read the lock").message } };
       }
     },
-    readObject: (key, mostBytes) =>
-      guard("read a checkpoint", async () => {
-        const read = await readRegularFile(join(root, key), mostBytes);
-        if (read === undefined) return { kind: "gone" };
-        return read.kind === "file" ? { kind: "whole", bytes: read.bytes } : { kind: "too-large" };
-      }),
     deleteLock: (key, version) => guard("remove a lock", () => folder.deleteLock(key, version)),
     createLock: (key, body) => guard("put a lock back", () => folder.createLock(key, body)),
     // A folder has no clock of its own: its times are the writer's (on NFS too).

@@ -35,7 +35,6 @@ const PERMISSIONS = {
   "write a record": "storage.objects.create",
   "list the records": "storage.objects.list",
   "read a record": "storage.objects.get",
-  "read a checkpoint": "storage.objects.get",
 } as const;
 
 /** What the janitor does in a bucket, in words. */

@@ -9,7 +9,6 @@ const PRIVILEGES = {
   "write a record": "INSERT",
   "list the records": "SELECT",
   "read a record": "SELECT",
-  "read a checkpoint": "SELECT",
   "ask for its rights": "CONNECT",
 } as const;
 

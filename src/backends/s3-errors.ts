@@ -35,7 +35,6 @@ const PERMISSIONS = {
   "write a record": "s3:PutObject on .pulumi-lock-janitor/audit/ (and kms:GenerateDataKey for an encrypted bucket)",
   "list the records": "s3:ListBucket on the bucket",
   "read a record": "s3:GetObject",
-  "read a checkpoint": "s3:GetObject",
 } as const;
 
 export type Action = keyof typeof PERMISSIONS;

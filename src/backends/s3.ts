@@ -17,7 +17,7 @@ import { escapeKeyFor, LOCKS_FOLDER } from "../core/key.ts";
 import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts";
 import { fromMilliseconds, type EpochNanoseconds, type Nanoseconds } from "../core/time.ts";
 import { JanitorError } from "../errors.ts";
-import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, ObjectRead, WriteCheck } from "./backend.ts";
+import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, WriteCheck } from "./backend.ts";
 import { compareClocks, composeRecords, describeRefusedWrite, listPages, MAX_RECORD_BYTES, readUnlessDenied, withTimeout, type ListedPage } from "./driver.ts";
 import { isTransient, readFailure, wrapAwsError, type Action } from "./s3-errors.ts";
 import { readS3Settings, type S3Settings } from "./s3-settings.ts";
@@ -103,10 +103,6 @@ class S3Backend implements Backend {
       const content = read.kind === "whole" ? parseLockBody(read.bytes) : describeTooLarge(read.size);
       return { kind: "found", version: read.etag, content, ...(read.storedAt === undefined ? {} : { storedAt: read.storedAt }) };
     });
-  }
-
-  async readObject(key: string, mostBytes: number, signal: AbortSignal): Promise<ObjectRead> {
-    return (await this.#download(key, mostBytes, "read a checkpoint", signal)) ?? { kind: "gone" };
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {

@@ -44,17 +44,13 @@ export function accountForLock(
   return unseen === undefined ? { kind: "unaccounted" } : { kind: "unaccounted", unseen };
 }
 
-/** True when a Stack or Workspace is about the stack of a lock, in this backend or in one that it does not name. */
-export function meansLockedStack(resource: StackResource, lockedStack: string, backend: BackendIdentity): boolean {
+function accountsFor(resource: StackResource, lockedStack: string, hostname: string, patterns: readonly OwnerPattern[], backend: BackendIdentity): boolean {
   if (resource.backend !== undefined && !meansBackend(resource.backend, backend)) return false;
-  return resource.stacks.some((name) => {
+  const namesStack = resource.stacks.some((name) => {
     const reference = parseStackReference(name);
     return reference !== undefined && meansStack(reference, lockedStack);
   });
-}
-
-function accountsFor(resource: StackResource, lockedStack: string, hostname: string, patterns: readonly OwnerPattern[], backend: BackendIdentity): boolean {
-  if (!meansLockedStack(resource, lockedStack, backend)) return false;
+  if (!namesStack) return false;
   return patterns.some(({ profile }) => profile !== "operator-v2" || workspaceHostname(resource.name) === hostname.toLowerCase());
 }
 

@@ -107,8 +107,6 @@ export const reportedLock = z.object({
   note: z.string().exactOptional(),
   /** The record of the removal, for `restore`. */
   record: z.string().exactOptional(),
-  /** How many operations the stack's checkpoint holds that never ended; absent when it was not looked at (`--check-pending`), or is not known. */
-  pendingOperations: z.int().exactOptional(),
 });
 export type ReportedLock = z.infer<typeof reportedLock>;
 
@@ -132,22 +130,6 @@ const reportedStack = z.object({
   ),
 });
 export type ReportedStack = z.infer<typeof reportedStack>;
-
-/** A Stack whose lock was removed, and what it was told (`--requeue-stacks`, `--stack-events`). */
-export const toldStack = z.object({
-  cluster: z.string(),
-  namespace: z.string(),
-  name: z.string(),
-  /** The locks that were removed. */
-  locks: z.array(z.string()),
-  /** Whether the operator was asked to try it at once; absent without `--requeue-stacks`. */
-  requeued: z.boolean().exactOptional(),
-  /** Whether an Event was written on it; absent without `--stack-events`. */
-  event: z.boolean().exactOptional(),
-  /** Why something was not done. */
-  notes: z.array(z.string()),
-});
-export type ToldStack = z.infer<typeof toldStack>;
 
 const summary = z.object({
   locks: z.int(),
@@ -185,8 +167,6 @@ export const sweepReport = z.object({
   locks: z.array(reportedLock),
   /** The Stacks that are blocked; absent when no cluster was asked for its Stacks. */
   stacks: z.array(reportedStack).exactOptional(),
-  /** The Stacks whose locks were removed; absent without `--requeue-stacks` and `--stack-events`. */
-  toldStacks: z.array(toldStack).exactOptional(),
   /** Why no removal was begun, or not all: a safety valve, a declined question, a signal. */
   refusals: z.array(z.string()),
   warnings: z.array(z.string()),

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-import { backendIdentity, reportedLock, toldStack, type ReportedLock, type SweepReport } from "./report.ts";
+import { backendIdentity, reportedLock, type ReportedLock, type SweepReport } from "./report.ts";
 
 const event = { version: z.literal(1), at: z.iso.datetime(), runId: z.string() };
 
@@ -10,8 +10,6 @@ export const watchEvent = z.discriminatedUnion("event", [
   z.object({ ...event, event: z.literal("lock"), lock: reportedLock }),
   /** A lock is no longer there, and it was not the janitor that removed it. */
   z.object({ ...event, event: z.literal("released"), backend: backendIdentity, key: z.string() }),
-  /** A Stack was told that its lock is gone. */
-  z.object({ ...event, event: z.literal("stack"), stack: toldStack }),
   /** A backend or a cluster cannot be read, or a removal was refused. */
   z.object({ ...event, event: z.literal("problem"), source: z.string(), message: z.string() }),
   /** It is over. */
@@ -49,7 +47,6 @@ export function compareReport({ locks, problems }: Told, report: SweepReport, wh
     next.delete(name);
     events.push({ ...about, event: "released", backend, key });
   }
-  for (const stack of report.toldStacks ?? []) events.push({ ...about, event: "stack", stack });
   const found = listProblems(report);
   for (const [source, message] of found) if (problems.get(source) !== message) events.push({ ...about, event: "problem", source, message });
   if (whole) for (const source of problems.keys()) if (!found.has(source)) events.push({ ...about, event: "solved", source });

@@ -78,14 +78,9 @@ export class ApiClient {
     }
   }
 
-  /** Sends one POST: a review, which the API server answers and does not keep, or an Event. Throws as `get` does. */
-  async post(path: string, object: object, signal: AbortSignal): Promise<ApiAnswer> {
-    return await this.#send("POST", path, {}, JSON.stringify(object), signal);
-  }
-
-  /** Sends one JSON merge patch (RFC 7396), once. Throws as `get` does. */
-  async patch(path: string, change: object, signal: AbortSignal): Promise<ApiAnswer> {
-    return await this.#send("PATCH", path, {}, JSON.stringify(change), signal);
+  /** Sends one POST of a review, which the API server answers and does not keep. Throws as `get` does. */
+  async post(path: string, review: object, signal: AbortSignal): Promise<ApiAnswer> {
+    return await this.#send("POST", path, {}, JSON.stringify(review), signal);
   }
 
   /** Runs one command in a container and gives what it wrote. Throws as `get` does. */
@@ -109,7 +104,7 @@ export class ApiClient {
   }
 
   async #send(
-    method: ApiRequest["method"],
+    method: "GET" | "POST",
     path: string,
     query: Readonly<Record<string, string>>,
     body: string | undefined,

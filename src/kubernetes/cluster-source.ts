@@ -1,5 +1,4 @@
 import type { ClusterObservation, Pod, ProcessObservation, StackList } from "../core/cluster.ts";
-import type { StackEvent, StackName, Written } from "./write-stacks.ts";
 
 /** A reason to look. */
 export type ClusterSign =
@@ -43,11 +42,5 @@ export interface ClusterSource {
   listHostnames(signal: AbortSignal): Promise<readonly string[]>;
   /** Tells of what may make a lock stale, or shows one, until the signal aborts; a file tells of nothing. A sign is a reason to look, and proves nothing. */
   follow?(onSign: (sign: ClusterSign) => void, signal: AbortSignal): Promise<void>;
-  /** Makes the operator try a Stack at once. Never throws for what the cluster refuses. Absent, as is the next, where nothing can be written: a file. */
-  requeueStack?(stack: StackName, request: string, signal: AbortSignal): Promise<Written>;
-  /** Writes an Event on a Stack. Never throws for what the cluster refuses. */
-  tellStack?(stack: StackName, event: StackEvent, signal: AbortSignal): Promise<Written>;
-  /** Whether Stacks may be requeued or told of, for `check`; undefined where it cannot be told. */
-  reviewStackWrite?(what: "requeue" | "event", signal: AbortSignal): Promise<boolean | undefined>;
   close(): Promise<void>;
 }

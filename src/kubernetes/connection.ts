@@ -15,8 +15,7 @@ import { pickDefined } from "./pick-defined.ts";
 
 /** One request, as a connection sends it. */
 export interface ApiRequest {
-  /** What a PATCH sends is a JSON merge patch. */
-  readonly method: "GET" | "POST" | "PATCH";
+  readonly method: "GET" | "POST";
   /** With its query. */
   readonly path: string;
   /** JSON. */
@@ -69,12 +68,6 @@ const RETRY = interceptors.retry({
   throwOnError: false,
 });
 
-const CONTENT_TYPES: Readonly<Record<ApiRequest["method"], string>> = {
-  GET: "application/json",
-  POST: "application/json",
-  PATCH: "application/merge-patch+json",
-};
-
 /** Opens the way to a cluster: server, credentials and proxy as kubectl would take them. Nothing is sent yet. Throws `cluster-not-configured`. */
 export function connect(access: ClusterAccess, env: Readonly<Record<string, string | undefined>>): Connection {
   let config = loadConfig(access);
@@ -100,7 +93,7 @@ export function connect(access: ClusterAccess, env: Readonly<Record<string, stri
       const { headers, tls } = await takeCredentials(signal);
       return await request(`${serverOf(config)}${path}`, {
         method,
-        headers: { accept: "application/json", ...(body === undefined ? {} : { "content-type": CONTENT_TYPES[method] }), ...headers },
+        headers: { accept: "application/json", ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
         ...(body === undefined ? {} : { body }),
         dispatcher: sendAgain(dispatcherFor(tls), silence),
         headersTimeout: timeout,

@@ -12,7 +12,6 @@ import { findMissingExecVerbs, probeProcesses } from "./probe-processes.ts";
 import { readNode, readPod, readStack } from "./read-objects.ts";
 import { readFailure, readStopped } from "./read-signs.ts";
 import { reviewAccess } from "./review-access.ts";
-import { requeueStack, reviewStackWrite, tellStack } from "./write-stacks.ts";
 
 /** The janitor's own pod, which must be in every whole list of the cluster it runs in. */
 export interface OwnPod {
@@ -45,7 +44,7 @@ const podName = z.object({ metadata: z.object({ namespace: z.string(), name: z.s
 const selfReview = z.object({ status: z.object({ userInfo: z.object({ username: z.string() }) }) });
 const uidObject = z.object({ metadata: z.object({ uid: z.string() }) });
 
-/** A cluster behind its API server. Only reads are sent, with a probe the one command that reads, and what a Stack is told once its lock is gone. */
+/** A cluster behind its API server. Only reads are sent, and with a probe the one command that reads. */
 export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = PAGE_SIZE }: LiveClusterOptions): ClusterSource {
   const query = { limit: String(pageSize) };
   const within = (path: string, resource: string): readonly Place[] =>
@@ -205,9 +204,6 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
       const reviews = [...podPaths.map((place) => review(place, "", "pods")), ...stackPaths.map((place) => review(place, "pulumi.com", "stacks"))];
       return (await Promise.all(reviews)).flat();
     },
-    requeueStack: (stack, request, signal) => requeueStack(client, stack, request, signal),
-    tellStack: (stack, event, signal) => tellStack(client, stack, event, signal),
-    reviewStackWrite: (what, signal) => reviewStackWrite(client, what, namespaces, signal),
     close: () => client.close(),
   };
 }

@@ -32,11 +32,6 @@ export function renderTable(report: SweepReport, options: TableOptions): string 
   const parts = [renderHead(report, options)];
   if (report.locks.length > 0) parts.push(options.width < NARROW ? renderBlocks(report.locks, options) : renderColumns(report.locks, options));
   if (report.stacks !== undefined && report.stacks.length > 0) parts.push(renderBlockedStacks(report.stacks, options));
-  const requeued = (report.toldStacks ?? []).filter((told) => told.requeued === true);
-  if (requeued.length > 0)
-    parts.push(
-      `${formatCount(requeued.length, "Stack")} requeued: ${joinSome(requeued.map(({ namespace, name }) => escapeUntrusted(`${namespace}/${name}`)))}`,
-    );
   for (const { error } of report.backends) if (error !== undefined) parts.push(paint("red", `error: ${escapeUntrusted(error.message)} [${error.code}]`));
   for (const { name, error } of report.clusters)
     if (error !== undefined) parts.push(paint("red", `error: cluster ${escapeUntrusted(name)}: ${escapeUntrusted(error)}`));

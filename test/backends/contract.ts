@@ -223,16 +223,6 @@ export function describeBackendContract({
         expect(await backend.readLock(KEY, never)).toMatchObject({ kind: "found", content: { kind: "unreadable", reason } });
       });
 
-      it("gives any object, byte for byte, up to a limit", async () => {
-        const key = ".pulumi/stacks/shop/prod.json";
-        await store.put(key, Buffer.from("0123456789"));
-        expect(await backend.readObject(key, 10, never)).toMatchObject({ kind: "whole" });
-        const read = await backend.readObject(key, 10, never);
-        expect(read.kind === "whole" ? Buffer.from(read.bytes).toString() : read.kind).toBe("0123456789");
-        expect(await backend.readObject(key, 6, never)).toMatchObject({ kind: "too-large" });
-        expect(await backend.readObject(".pulumi/stacks/shop/dev.json", 10, never)).toEqual({ kind: "gone" });
-      });
-
       it("gives the same version twice, and another once the lock changed", async () => {
         await store.put(KEY, aLock());
         const [first, second] = [await versionOf(KEY), await versionOf(KEY)];

@@ -19,13 +19,6 @@ export interface SeenCall {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** What a request carried. */
-export interface SeenWrite {
-  readonly line: string;
-  readonly contentType: string | undefined;
-  readonly body: unknown;
-}
-
 /** What the stub answers: a body with 200, a status, nothing at all, or a cut connection. */
 export type StubAnswer =
   | { readonly kind: "body"; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> }
@@ -39,7 +32,6 @@ export type StubAnswer =
 /** An API server that answers as a test tells it to; what no answer is set for is an empty list. */
 export class StubApiServer {
   readonly calls: SeenCall[] = [];
-  readonly writes: SeenWrite[] = [];
   /** Chooses the answer of a call; undefined leaves it to the objects below. */
   answer: (call: SeenCall, earlier: number) => StubAnswer | undefined = () => undefined;
   readonly objects = new Map<string, readonly object[]>();
@@ -52,7 +44,6 @@ export class StubApiServer {
   readonly #webSockets = new WebSocketServer({ noServer: true, handleProtocols: (offered) => this.chooseProtocol(Array.from(offered)) ?? false });
   readonly #server = createServer((incoming, response) => {
     const { call, answer } = this.#notice(incoming);
-    this.#noticeBody(incoming);
     const chosen = answer ?? this.#defaultAnswer(call);
     switch (chosen.kind) {
       case "body":
@@ -145,17 +136,6 @@ export class StubApiServer {
     const earlier = this.calls.filter(({ path }) => path === call.path).length;
     this.calls.push(call);
     return { call, answer: this.answer(call, earlier) };
-  }
-
-  #noticeBody(incoming: IncomingMessage): void {
-    let text = "";
-    incoming.setEncoding("utf8").on("data", (part: string) => {
-      text += part;
-    });
-    incoming.on("end", () => {
-      if (text !== "")
-        this.writes.push({ line: `${incoming.method ?? ""} ${incoming.url ?? ""}`, contentType: incoming.headers["content-type"], body: JSON.parse(text) });
-    });
   }
 
   /** A WebSocket, unless the test answers otherwise: with a status, with silence, with a cut connection. */

@@ -1,5 +1,5 @@
 // What a janitor sees of the world: a store and a cluster, through calls between any two of which something may happen.
-import type { Backend, Deletion, LockEntry, LockRead, ObjectRead, RecordStore, WriteCheck } from "../../src/backends/backend.ts";
+import type { Backend, Deletion, LockEntry, LockRead, RecordStore, WriteCheck } from "../../src/backends/backend.ts";
 import type { ClusterObservation, Pod, ProcessObservation, StackList } from "../../src/core/cluster.ts";
 import { parseLockBody } from "../../src/core/lock.ts";
 import type { EpochNanoseconds, Nanoseconds } from "../../src/core/time.ts";
@@ -60,11 +60,6 @@ export class StoreView implements Backend {
       list: async () => await this.#call("list-records", () => Array.from(store.records.keys())),
       read: async (name) => await this.#call(`read-record ${name}`, () => store.records.get(name)),
     };
-  }
-
-  /** No checkpoint is in the model. */
-  readObject(): Promise<ObjectRead> {
-    return Promise.resolve({ kind: "gone" });
   }
 
   async *listLocks(): AsyncGenerator<readonly LockEntry[]> {
