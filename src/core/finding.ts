@@ -271,9 +271,10 @@ function doubtUnreported(suspect: Suspect): Finding | undefined {
   const { pod, seenAt } = suspect;
   const told = pod.nodeName === undefined || pod.containers.some((container) => startsOf(container).length > 0);
   const dated = isDatedByStore(suspect);
-  if (told || (dated && pod.createdAt <= seenAt - OLDEST_STATUS)) return undefined;
-  const why = dated ? `it is younger than ${formatDuration(OLDEST_STATUS)}` : UNDATED;
-  return undetermined("status-older", `the node of the pod of that name has not told of a start of its containers yet, and ${why}`);
+  const young = pod.createdAt > seenAt - OLDEST_STATUS;
+  if (told || (dated && !young)) return undefined;
+  const why = young ? `it is younger than ${formatDuration(OLDEST_STATUS)}` : UNDATED;
+  return undetermined(young ? "status-older" : "lock-undated", `the node of the pod of that name has not told of a start of its containers yet, and ${why}`);
 }
 
 /**
@@ -285,7 +286,7 @@ function doubtStatusAge(suspect: Suspect, resting: boolean): Finding | undefined
   if (seenAt - latestTimeOf(owner, storedAt) < OLDEST_STATUS)
     return undetermined("status-older", `the lock is younger than ${formatDuration(OLDEST_STATUS)}: the pod's status may be older than it`);
   if (!resting || isDatedByStore(suspect)) return undefined;
-  return undetermined("status-older", `by its status a container of the pod does not run, but the status may be older than the lock: ${UNDATED}`);
+  return undetermined("lock-undated", `by its status a container of the pod does not run, but the status may be older than the lock: ${UNDATED}`);
 }
 
 const UNDATED = "its store has no time of the lock by a clock of its own, and the writer's may be slow";

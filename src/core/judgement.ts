@@ -17,7 +17,8 @@ export type UndeterminedReason =
   | "not-settled"
   | "snapshot-older"
   | "stacks-not-listed"
-  | "status-older";
+  | "status-older"
+  | "lock-undated";
 
 /** What the rules say of a lock: exactly one verdict, one reason code and one sentence. */
 export type Judgement = Verdict & { readonly message: string; readonly evidence: Evidence };

@@ -296,10 +296,10 @@ describe("P1: found by random histories", () => {
   const dated = aLock({ storedAt: "2026-03-10T10:00:01Z" });
   const beside = [aContainer(running("2026-03-01T00:00:10Z"), { containerId: "c1" }), { ...crashing, name: "debug" }];
   it.each<[string, ObservedLock, bigint | "untold", Partial<Pod>, string]>([
-    ["the store has no time of the lock", workspaceLock, 0n, { containers: [crashing] }, "undetermined: status-older"],
-    ["the store has a time by a clock that it does not tell", dated, "untold", { containers: [crashing] }, "undetermined: status-older"],
+    ["the store has no time of the lock", workspaceLock, 0n, { containers: [crashing] }, "undetermined: lock-undated"],
+    ["the store has a time by a clock that it does not tell", dated, "untold", { containers: [crashing] }, "undetermined: lock-undated"],
     ["the store says how old the lock is", dated, 0n, { containers: [crashing] }, "stale: container-restarted"],
-    ["a container beside it rests, and no store says so", workspaceLock, 0n, { ...killed, containers: beside }, "undetermined: status-older"],
+    ["a container beside it rests, and no store says so", workspaceLock, 0n, { ...killed, containers: beside }, "undetermined: lock-undated"],
   ])(
     "a node whose clock is two hours slow fell silent a moment ago, before it told that its container runs again and holds the lock: %s",
     (_, lock, storeClockOffset, pod, expected) => {
@@ -363,7 +363,7 @@ describe("P1: a node's clock is slow, so a lock of a moment ago seems old and ol
   });
 
   it("its runtime hangs, which costs its node Ready after minutes only: the same for as long as the store has no time of the lock", () => {
-    expect(judgeRunners([pod("2026-03-10T11:58:50Z")], [aNode()], lock)).toBe("undetermined: status-older");
+    expect(judgeRunners([pod("2026-03-10T11:58:50Z")], [aNode()], lock)).toBe("undetermined: lock-undated");
     expect(judgeRunners([pod("2026-03-10T11:58:50Z")], [aNode()], { ...lock, storedAt: at("2026-03-10T11:58:31Z") })).toBe("stale: pod-recreated");
   });
 });

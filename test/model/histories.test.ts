@@ -234,7 +234,7 @@ const SCRIPTS: readonly (readonly [name: string, script: Script])[] = [
       },
       actions: [wait(200), restart(3.5), wait(3.7), pulumi({ delay: 0.1 }), wait(0.5), node("cut"), wait(2), sweep()],
       fate: "kept",
-      reason: "undetermined: status-older",
+      reason: "undetermined: lock-undated",
     },
   ],
   [

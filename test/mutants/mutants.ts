@@ -216,8 +216,8 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     "a pod of which nothing is told is proof after a minute, whatever the store knows",
     "core/finding.ts",
-    "if (told || (dated && pod.createdAt",
-    "if (told || (seenAt > 0n && pod.createdAt",
+    "if (told || (dated && !young)",
+    "if (told || !young",
   ),
   mutant(
     "a rest is believed of a lock whose age only its writer tells",

@@ -100,6 +100,7 @@ const CURES: Readonly<Record<UndeterminedReason | ForeignReason, string>> = {
   "snapshot-older": "kubectl",
   "stacks-not-listed": "--require-stack=no",
   "status-older": "run again in a minute",
+  "lock-undated": "Wait until the pod is over or runs again",
   "no-pattern": "--owner",
   "no-stack": "--require-stack=no",
   "node-name": "pulumi cancel",
