@@ -54,39 +54,38 @@ async function play(actions: readonly WatchAction[], words: Partial<WatchHistory
   return { removals, field, count: (name) => oracle.tally.get(name) };
 }
 
-/** Expects one removal, within so many seconds. */
-function expectRemoval({ removals }: Ending, from: number, to: number): void {
-  expect(removals).toHaveLength(1);
-  expect(removals[0]).toBeGreaterThan(from);
-  expect(removals[0]).toBeLessThan(to);
+/** Whether there was one removal, within so many seconds. */
+function isRemovedOnce({ removals }: Ending, from: number, to: number): boolean {
+  const [at = 0] = removals;
+  return removals.length === 1 && at > from && at < to;
 }
 
 describe("the lock of a pod that is gone", () => {
   // Its successor settles for 30 s, and between two looks are 6.
   it("is removed when the end is told, long before the interval ends", async () => {
-    expectRemoval(await play([pulumi(), wait(100), pod("force-delete"), wait(200)]), 135, 150);
+    expect(isRemovedOnce(await play([pulumi(), wait(100), pod("force-delete"), wait(200)]), 135, 150)).toBe(true);
   });
 
   it("is removed at the interval where the end was lost on the way in silence", async () => {
     const ending = await play([pulumi(), wait(100), stream("drop in silence"), pod("force-delete"), wait(1_000)], { interval: 300, setup: JOB });
-    expectRemoval(ending, 300, 312);
+    expect(isRemovedOnce(ending, 300, 312)).toBe(true);
     expect(ending.count("signs that were dropped in silence")).toBe(1);
   });
 
   it("is removed once changes come again, where the end was in a gap (410)", async () => {
     const actions = [pulumi(), wait(100), stream("cut"), pod("force-delete"), wait(400), stream("begin anew"), wait(100)];
-    expectRemoval(await play(actions), 505, 515);
+    expect(isRemovedOnce(await play(actions), 505, 515)).toBe(true);
   });
 
   it("is removed once changes come again, where nothing was missed and all is told late", async () => {
     const actions = [pulumi(), wait(100), stream("cut"), pod("force-delete"), wait(400), stream("go on"), wait(100)];
-    expectRemoval(await play(actions), 505, 515);
+    expect(isRemovedOnce(await play(actions), 505, 515)).toBe(true);
   });
 
   it("is removed at once when a Stack fails on it, though its end was never told", async () => {
     const fails = beside({ do: "stack fails", lock: 0, known: true });
     const ending = await play([pulumi(), wait(100), stream("drop in silence"), pod("force-delete"), wait(300), fails, wait(100)], { setup: JOB });
-    expectRemoval(ending, 405, 413);
+    expect(isRemovedOnce(ending, 405, 413)).toBe(true);
     expect(ending.count("sweeps of named locks")).toBe(1);
   });
 
