@@ -6,7 +6,7 @@ import type { PlannedRemoval } from "./core/plan.ts";
 import type { SweepReport } from "./core/report.ts";
 import { fromMilliseconds, MINUTE, SECOND, type EpochNanoseconds } from "./core/time.ts";
 import { isWanted, type LockSelection, type WantedLock } from "./core/wanted-lock.ts";
-import { findNextDue, LossPace } from "./core/watch-due.ts";
+import { findNextDue, hasFailed, LossPace } from "./core/watch-due.ts";
 import { compareReport, type Told, type WatchEvent } from "./core/watch-event.ts";
 import type { ClusterSign } from "./kubernetes/cluster-source.ts";
 import { sweep, type OpenedBackend, type SweepParts, type SweepSettings } from "./sweep.ts";
@@ -63,6 +63,8 @@ class Watch {
   /** Why changes do not come, by cluster and kind. */
   readonly #troubles = new Map<string, string>();
   readonly #losses: LossPace;
+  /** Sweeps of every lock, one after the other, that could not read something. */
+  #failures = 0;
 
   constructor(settings: WatchSettings, parts: WatchParts) {
     this.#settings = settings;
@@ -143,7 +145,8 @@ class Watch {
     this.#told = told;
     for (const event of events) onEvent(event);
     onSweep(report, whole);
-    const due = findNextDue(report, now(), this.#settings.sweep.rules.minAge);
+    if (whole) this.#failures = hasFailed(report) ? this.#failures + 1 : 0;
+    const due = findNextDue(report, now(), { ...this.#settings.sweep.rules, failures: this.#failures });
     if (due !== undefined && due < this.#dueAt) this.#dueAt = due;
   }
 

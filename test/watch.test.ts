@@ -25,7 +25,7 @@ class WatchedWorld extends SweepWorld {
   }
 
   /** Watches for so long; gives what was told, as short lines. */
-  async watch(duration: Nanoseconds, { maxDeletions = 50, interval = 5n * MINUTE } = {}): Promise<readonly string[]> {
+  async watch(duration: Nanoseconds, { maxDeletions = 50, interval = 5n * MINUTE, settle = 30n * SECOND } = {}): Promise<readonly string[]> {
     this.at(duration, () => this.stop.abort());
     this.cluster.follow = async (onSign) => {
       this.sign = onSign;
@@ -34,7 +34,7 @@ class WatchedWorld extends SweepWorld {
     await watch(
       {
         interval: Number(interval / 1_000_000n),
-        sweep: { delete: true, rules: RULES, confirmDelay: 3_000, maxDeletions, failOn: [], overrides: [], warnHeldAfter: 100n * HOUR },
+        sweep: { delete: true, rules: { ...RULES, settle }, confirmDelay: 3_000, maxDeletions, failOn: [], overrides: [], warnHeldAfter: 100n * HOUR },
       },
       {
         clusters: [this.cluster],
@@ -187,6 +187,26 @@ describe("when a watch looks", () => {
     const told = await world.watch(100n * SECOND);
     expect(world.times).toEqual([0, 30, 60]);
     expect(told).toEqual(["problem gs://state", "solved gs://state"]);
+  });
+});
+
+describe("when something stays as it is", () => {
+  it("a backend that is refused for good is asked ever more rarely, down to the interval", async () => {
+    const world = new WatchedWorld();
+    world.backend.before = () => {
+      throw new JanitorError("backend-denied", "no");
+    };
+    await world.watch(30n * MINUTE);
+    expect(world.times).toEqual([0, 30, 60, 120, 240, 480, 780, 1_080, 1_380, 1_680]);
+  });
+
+  it("a pod that takes long to settle, because --settle is long, is not looked at every few seconds", async () => {
+    const world = new WatchedWorld();
+    world.addLock("iac-runner-a");
+    world.addHolder("iac-runner-a", world.now - SECOND);
+    const told = await world.watch(12n * MINUTE, { settle: 10n * MINUTE });
+    expect(world.times).toEqual([0, 60, 120, 180, 240, 300, 360, 420, 480, 540, 603]);
+    expect(told).toEqual(["lock undetermined not-settled keep", "lock stale pod-recreated deleted"]);
   });
 });
 

@@ -2,20 +2,37 @@ import { latestTimeOf } from "./lock.ts";
 import type { ReportedLock, SweepReport } from "./report.ts";
 import { parseTimestamp, SECOND, type EpochNanoseconds, type Nanoseconds } from "./time.ts";
 
-/** What is not settled now is so within seconds. */
+/** What is not settled now is so within seconds, unless `settle` is long. */
 const SOON: Nanoseconds = 5n * SECOND;
 
-/** After a failure to read something. */
+/** After a failure to read something, and after the next; from then on it doubles, since what is refused for good comes back by no looking. */
 const AFTER_FAILURE: Nanoseconds = 30n * SECOND;
 
+/** Beyond any interval. */
+const MOST_DOUBLINGS = 20;
+
+/** True where a sweep could not read a backend or a cluster. */
+export function hasFailed({ backends, clusters }: SweepReport): boolean {
+  return [...backends, ...clusters].some(({ error }) => error !== undefined);
+}
+
+/** What the time to look again depends on. */
+export interface DueSettings {
+  readonly minAge: Nanoseconds;
+  readonly settle: Nanoseconds;
+  /** Sweeps one after the other, this one included, that could not read something. */
+  readonly failures: number;
+}
+
 /** When a watch should look again because of what a sweep found, whatever its interval: a lock comes of age, a pod settles, a backend comes back. Undefined for no such reason. */
-export function findNextDue({ locks, backends, clusters }: SweepReport, now: EpochNanoseconds, minAge: Nanoseconds): EpochNanoseconds | undefined {
+export function findNextDue({ locks }: SweepReport, now: EpochNanoseconds, { minAge, settle, failures }: DueSettings): EpochNanoseconds | undefined {
   const dues = locks.flatMap((lock) => {
     if (lock.verdict === "too-young") return [later(comesOfAge(lock, minAge), now + SECOND)];
-    return lock.reason === "not-settled" || lock.reason === "status-older" ? [now + SOON] : [];
+    if (lock.reason === "not-settled") return [now + later(SOON, settle / 10n)];
+    return lock.reason === "status-older" ? [now + SOON] : [];
   });
-  const failed = [...backends, ...clusters].some(({ error }) => error !== undefined);
-  return [...dues, ...(failed ? [now + AFTER_FAILURE] : [])].toSorted((a, b) => (a < b ? -1 : 1))[0];
+  const afterFailure = AFTER_FAILURE << BigInt(Math.min(Math.max(failures - 2, 0), MOST_DOUBLINGS));
+  return [...dues, ...(failures > 0 ? [now + afterFailure] : [])].toSorted((a, b) => (a < b ? -1 : 1))[0];
 }
 
 function comesOfAge({ owner, storedAt }: ReportedLock, minAge: Nanoseconds): EpochNanoseconds {

@@ -25,8 +25,16 @@ export class Timeline {
     this.#due.splice(index, 0, { at, run });
   }
 
+  /** When the next thing happens by itself; undefined for nothing more. */
+  get nextAt(): EpochNanoseconds | undefined {
+    return this.#due[0]?.at;
+  }
+
   advance(count: number): void {
-    const end = this.now + seconds(count);
+    this.advanceTo(this.now + seconds(count));
+  }
+
+  advanceTo(end: EpochNanoseconds): void {
     for (let next = this.#due[0]; next !== undefined && next.at <= end; next = this.#due[0]) {
       this.#due.shift();
       this.now = next.at;

@@ -13,7 +13,7 @@ export interface History {
   readonly actions: readonly Action[];
 }
 
-const often = <Value>(usual: Value, times: number, ...others: readonly Value[]): fc.Arbitrary<Value> =>
+export const often = <Value>(usual: Value, times: number, ...others: readonly Value[]): fc.Arbitrary<Value> =>
   fc.constantFrom(...Array.from({ length: times }, () => usual), ...others);
 
 const pace: fc.Arbitrary<NodePace> = fc.record({
@@ -26,7 +26,8 @@ const pace: fc.Arbitrary<NodePace> = fc.record({
 
 const nodeWords = fc.record({ clockAhead: often(0, 30, -2, -1, 2, 2, 30, -30, 3_600, -3_600), pace, joined: fc.constant(false) });
 
-const setup: fc.Arbitrary<Setup> = fc.record({
+/** What a history begins with. */
+export const setup: fc.Arbitrary<Setup> = fc.record({
   clusters: often<Setup["clusters"]>("one", 5, "two", "two", "one-of-two"),
   nodes: fc.array(nodeWords, { minLength: 2, maxLength: 3 }),
   apiAhead: often(0, 3, -1, 1),
@@ -53,10 +54,10 @@ const manners: fc.Arbitrary<Manners> = fc.oneof(
   fc.constant<Manners>({ kind: "ignores" }),
   fc.constantFrom(1, 20, 200).map((seconds): Manners => ({ kind: "ends-after", seconds })),
 );
-const pause = fc.constantFrom(0.3, 1, 3, 6, 11, 35, 47, 55, 61, 75, 130, 300, 600, 640, 4_000);
+export const pause = fc.constantFrom(0.3, 1, 3, 6, 11, 35, 47, 55, 61, 75, 130, 300, 600, 640, 4_000);
 const wait = pause.map((seconds): Action => ({ do: "wait", seconds }));
 
-const pulumi = fc.record<Extract<Action, { do: "pulumi" }>>({
+export const pulumi = fc.record<Extract<Action, { do: "pulumi" }>>({
   do: fc.constant("pulumi" as const),
   pod: index,
   container: low,
@@ -76,7 +77,8 @@ const restart = fc.record<Extract<Action, { do: "restart" }>>({
   backOff: fc.constantFrom(0.2, 1, 10, 40),
 });
 
-const mood: fc.Arbitrary<ApiMood> = fc.oneof(
+/** How an API server answers. */
+export const mood: fc.Arbitrary<ApiMood> = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom<ApiMood["probe"]>("none", "none", "whole", "partly", "failed").map((probe) => ({ ...GOOD_MOOD, probe })) },
   {
     weight: 1,
@@ -91,7 +93,7 @@ const mood: fc.Arbitrary<ApiMood> = fc.oneof(
 );
 
 /** Anything but a sweep. */
-const single: fc.Arbitrary<Action> = fc.oneof(
+export const single: fc.Arbitrary<Action> = fc.oneof(
   { weight: 8, arbitrary: wait },
   { weight: 5, arbitrary: pulumi },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("create" as const), cluster: low, workload: fc.nat(WORKLOADS.length - 1), node: low }) },
@@ -140,13 +142,14 @@ const plan = (inner: fc.Arbitrary<readonly Action[]>): fc.Arbitrary<SweepPlan> =
       { weight: 1, arbitrary: fc.array(fc.record({ call, actions: inner }), { minLength: 1, maxLength: 2 }) },
     ),
   });
-const plainSweep = plan(fc.array(single, { minLength: 1, maxLength: 3 })).map((words): Action => ({ do: "sweep", plan: words }));
+/** Another janitor's sweep. */
+export const plainSweep = plan(fc.array(single, { minLength: 1, maxLength: 3 })).map((words): Action => ({ do: "sweep", plan: words }));
 const sweep = plan(fc.array(fc.oneof({ weight: 3, arbitrary: single }, { weight: 1, arbitrary: plainSweep }), { minLength: 1, maxLength: 3 })).map(
   (words): Action => ({ do: "sweep", plan: words }),
 );
 
 /** Short stories: what belongs together, so that chance need not find it. */
-const story: fc.Arbitrary<readonly Action[]> = fc.oneof(
+export const story: fc.Arbitrary<readonly Action[]> = fc.oneof(
   // A node falls silent, its pod is force-deleted, and it comes back.
   fc
     .tuple(pause, pause, pause, pause, sweep, fc.constantFrom("cut", "hang"), fc.nat(1))

@@ -25,12 +25,17 @@ async function runHistory({ setup, actions }: History, tell?: (line: string) => 
     await sweepInHealth(world);
     judgeLiveness(world);
   }
+  return closeHistory(world);
+}
+
+/** Counts what a history held. */
+export function closeHistory({ oracle, stores }: World): Ending {
   const { tally } = oracle;
   tally.add("histories");
   if (tally.get("removals") > 0) tally.add("histories with a removal");
   if (tally.get("live locks judged") > 0) tally.add("histories that judged a live lock");
   for (const limit of oracle.limits) tally.add(`known limit: ${limit}`);
-  for (const { departures } of world.stores) for (const { by } of departures) tally.add(`left by ${by}`);
+  for (const { departures } of stores) for (const { by } of departures) tally.add(`left by ${by}`);
   return { violations: oracle.violations, tally };
 }
 
@@ -48,28 +53,39 @@ export interface Counterexample {
   readonly text: string;
 }
 
+/** Lets a history happen. */
+type Play<Kind> = (history: Kind, tell?: (line: string) => void) => Promise<Ending>;
+
 /** Runs one history of a range. A counter-example is shrunk, unless that is not worth the time. */
-export async function runIndex(base: number, index: number, total: Tally, shrink = true): Promise<Counterexample | undefined> {
-  const seed = seedOf(base, index);
-  let first = true;
-  const property = fc.asyncProperty(histories, async (history) => {
-    const { violations, tally } = await runHistory(history);
-    // What the shrinking tries is no history of the range.
-    if (first) total.merge(tally);
-    first = false;
-    return violations.length === 0;
-  });
-  const details = await fc.check(property, { seed, numRuns: 1, endOnFailure: !shrink });
-  const history = details.counterexample?.[0];
-  if (!details.failed || history === undefined) return undefined;
-  const lines: string[] = [];
-  const violations = await runHistory(history, (line) => lines.push(line)).then(
-    (ending) => ending.violations,
-    (error: unknown) => [String(error)],
-  );
-  return { index, seed, text: describeHistory(history, lines, violations) };
+export type RunIndex = (base: number, index: number, total: Tally, shrink?: boolean) => Promise<Counterexample | undefined>;
+
+/** What runs histories of one kind. */
+export function createRunner<Kind extends { readonly setup: object }>(arbitrary: fc.Arbitrary<Kind>, play: Play<Kind>): RunIndex {
+  return async (base, index, total, shrink = true) => {
+    const seed = seedOf(base, index);
+    let first = true;
+    const property = fc.asyncProperty(arbitrary, async (history) => {
+      const { violations, tally } = await play(history);
+      // What the shrinking tries is no history of the range.
+      if (first) total.merge(tally);
+      first = false;
+      return violations.length === 0;
+    });
+    const details = await fc.check(property, { seed, numRuns: 1, endOnFailure: !shrink });
+    const history = details.counterexample?.[0];
+    if (!details.failed || history === undefined) return undefined;
+    const lines: string[] = [];
+    const violations = await play(history, (line) => lines.push(line)).then(
+      (ending) => ending.violations,
+      (error: unknown) => [String(error)],
+    );
+    return { index, seed, text: describeHistory(history, lines, violations) };
+  };
 }
 
-function describeHistory({ setup }: History, lines: readonly string[], violations: readonly string[]): string {
+/** Histories of sweeps. */
+export const runIndex = createRunner(histories, runHistory);
+
+function describeHistory({ setup }: { readonly setup: object }, lines: readonly string[], violations: readonly string[]): string {
   return [`setup ${JSON.stringify(setup)}`, ...lines, ...violations.map((violation) => `! ${violation}`)].join("\n");
 }

@@ -9,6 +9,8 @@ interface Edit {
 
 export interface Mutant {
   readonly name: string;
+  /** The model of `watch` is asked in place of the sweep's. */
+  readonly ofWatch?: boolean;
   readonly edits: readonly Edit[];
 }
 
@@ -16,7 +18,121 @@ function mutant(name: string, file: string, find: string, replace: string): Muta
   return { name, edits: [{ file: `src/${file}`, find, replace }] };
 }
 
+function watchMutant(name: string, file: string, find: string, replace: string): Mutant {
+  return { ...mutant(name, file, find, replace), ofWatch: true };
+}
+
+const WATCH_MUTANTS: readonly Mutant[] = [
+  {
+    name: "watch: an event condemns without a fresh request",
+    ofWatch: true,
+    edits: [
+      {
+        file: "src/watch.ts",
+        find: '      case "pod":\n',
+        replace: '      case "pod":\n        GONE.add(sign.hostname);\n',
+      },
+      {
+        file: "src/watch.ts",
+        find: "{ ...parts, ...opened, now,",
+        replace: "{ ...parts, clusters: parts.clusters.map(withoutGone), ...opened, now,",
+      },
+      {
+        file: "src/watch.ts",
+        find: "class Watch {",
+        replace: `const GONE = new Set<string>();
+const withoutGone = (cluster: ClusterSource): ClusterSource => ({
+  name: cluster.name,
+  kind: cluster.kind,
+  observe: async (hostnames, signal) => {
+    const seen = await cluster.observe(hostnames, signal);
+    return { ...seen, pods: { ...seen.pods, pods: seen.pods.pods.filter(({ name }) => !GONE.has(name)) } };
+  },
+  findNamesakes: async (hostname, signal) => (GONE.has(hostname) ? [] : await cluster.findNamesakes(hostname, signal)),
+  listStacks: (signal) => cluster.listStacks(signal),
+  whoAmI: (signal) => cluster.whoAmI(signal),
+  listHostnames: (signal) => cluster.listHostnames(signal),
+  close: () => cluster.close(),
+});
+
+class Watch {`,
+      },
+      {
+        file: "src/watch.ts",
+        find: "import type { ClusterSign }",
+        replace: "import type { ClusterSign, ClusterSource }",
+      },
+    ],
+  },
+  watchMutant("watch: lost changes are taken as none", "watch.ts", "        this.#hasten(this.#losses.note(now));\n", ""),
+  watchMutant("watch: lost changes are looked for at once, again and again", "watch.ts", "this.#hasten(this.#losses.note(now));", "this.#hasten(now);"),
+  watchMutant(
+    "watch: each refused attempt to follow has every lock looked at",
+    "watch.ts",
+    '      case "unfollowed":\n',
+    '      case "unfollowed":\n        this.#hasten(now);\n',
+  ),
+  watchMutant("watch: a pod's end is waited out until the interval ends", "watch.ts", ".length > 0) this.#hasten(now);", ".length > 0) this.#wake.abort();"),
+  watchMutant(
+    "watch: the valve's window is forgotten",
+    "watch.ts",
+    "this.#removals = this.#removals.filter(({ at }) => at > begunAt - VALVE_WINDOW);",
+    "this.#removals = [];",
+  ),
+  watchMutant(
+    "watch: the valve counts what went long ago",
+    "watch.ts",
+    "this.#removals = this.#removals.filter(({ at }) => at > begunAt - VALVE_WINDOW);",
+    "this.#removals = this.#removals.filter(({ at }) => at <= begunAt);",
+  ),
+  watchMutant(
+    "watch: a sign that comes during a sweep is forgotten",
+    "watch.ts",
+    "    this.#remember(report, now());",
+    "    if (whole) this.#dueAt = begunAt + fromMilliseconds(this.#settings.interval);\n    this.#remember(report, now());",
+  ),
+  watchMutant("watch: a look at some locks tells the others as released", "core/watch-event.ts", "      !whole ||\n", ""),
+  watchMutant(
+    "watch: a lock that a Stack names waits for the interval",
+    "watch.ts",
+    "const wanted = this.#named.size > 0 ? here : this.#dueAt;",
+    "const wanted = this.#dueAt;",
+  ),
+  watchMutant("watch: two sweeps may follow each other at once", "watch.ts", "this.#begunAt + SHORTEST_GAP", "this.#begunAt"),
+  watchMutant(
+    "watch: a clock that was set back makes it wait for that long",
+    "watch.ts",
+    "      this.#dueAt = earlier(this.#dueAt, here + fromMilliseconds(this.#settings.interval));\n",
+    "",
+  ),
+  watchMutant(
+    "watch: changes are told as lost before they come again",
+    "kubernetes/follow-objects.ts",
+    "if (place.version === undefined) place.lostBy = error.message;",
+    "if (place.version === undefined) follower.onLost(error.message);",
+  ),
+  watchMutant(
+    "watch: a version that is too old is kept",
+    "kubernetes/follow-objects.ts",
+    "    place.version = undefined;\n    throw new Outdated(problem);",
+    "    throw new Outdated(problem);",
+  ),
+  watchMutant(
+    "watch: bookmarks are not kept",
+    "kubernetes/follow-objects.ts",
+    "      place.version = object.metadata?.resourceVersion ?? place.version;",
+    '      if (type !== "BOOKMARK") place.version = object.metadata?.resourceVersion ?? place.version;',
+  ),
+  watchMutant(
+    "watch: credentials that were refused twice are never read again",
+    "kubernetes/api-client.ts",
+    "if (!accepted && now() - this.#renewedAt < RENEWAL_PAUSE) return answer;",
+    "if (!accepted) return answer;",
+  ),
+];
+
 export const MUTANTS: readonly Mutant[] = [
+  ...WATCH_MUTANTS,
   {
     name: "pods are listed once, so before the locks of the second look",
     edits: [

@@ -8,6 +8,12 @@ import { MUTANTS, type Mutant } from "./mutants.ts";
 
 const AT_ONCE = 2;
 const UNIT_TESTS = ["test/model/histories.test.ts", "test/core", "test/sweep.test.ts", "test/races.test.ts", "test/restore.test.ts", "test/kubernetes"];
+const WATCH_TESTS = [
+  "test/watch.test.ts",
+  "test/model/watch/watch-histories.test.ts",
+  "test/kubernetes/follow-objects.test.ts",
+  "test/kubernetes/connection.test.ts",
+];
 const COPIED = ["src", "test", "schemas", "package.json", "tsconfig.json", "vitest.config.ts"];
 
 interface Outcome {
@@ -44,13 +50,13 @@ async function apply(folder: string, { name, edits }: Mutant): Promise<void> {
   }
 }
 
-async function findKiller(folder: string): Promise<string | undefined> {
-  const model = await run(folder, ["test/model/run-range.ts", "--count", "2000", "--no-shrink"]);
+async function findKiller(folder: string, { ofWatch = false }: Mutant): Promise<string | undefined> {
+  const model = await run(folder, ["test/model/run-range.ts", ...(ofWatch ? ["--watch", "--count", "600"] : ["--count", "2000"]), "--no-shrink"]);
   const violation = /^(?:! |too rare: )(.*)$/m.exec(model.output)?.[1];
   if (model.code !== 0 && violation !== undefined) return `model: ${shorten(violation)}`;
   // A mutant that does not even run proves nothing.
   if (model.code !== 0) throw new Error(`the model did not run: ${model.output.slice(-400)}`);
-  const unit = await run(folder, [vitest, "run", "--bail", "1", ...UNIT_TESTS]);
+  const unit = await run(folder, [vitest, "run", "--bail", "1", ...(ofWatch ? WATCH_TESTS : UNIT_TESTS)]);
   if (unit.code === 0) return undefined;
   return `test: ${shorten(/FAIL\s+(.*)$/m.exec(unit.output)?.[1] ?? unit.output.slice(-200))}`;
 }
@@ -66,7 +72,7 @@ async function tryMutant(mutant: Mutant): Promise<Outcome> {
     for (const name of COPIED) await cp(join(root, name), join(folder, name), { recursive: true });
     await symlink(join(root, "node_modules"), join(folder, "node_modules"));
     await apply(folder, mutant);
-    return { mutant, killedBy: await findKiller(folder), seconds: (performance.now() - begun) / 1_000 };
+    return { mutant, killedBy: await findKiller(folder, mutant), seconds: (performance.now() - begun) / 1_000 };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -18,6 +18,7 @@ export type User = (typeof USERS)[number];
 export class ControlPlane {
   readonly folder = mkdtempSync(join(tmpdir(), "control-plane-"));
   readonly #children: ChildProcess[] = [];
+  #apiServer: { readonly words: readonly string[]; readonly child: ChildProcess } | undefined;
   #server = "";
   #agent = new Agent();
 
@@ -25,8 +26,10 @@ export class ControlPlane {
     const kube = findPeer("kube");
     const [etcdPort, etcdPeerPort, apiPort, controllersPort] = [await findFreePort(), await findFreePort(), await findFreePort(), await findFreePort()];
     const path = (name: string): string => join(this.folder, name);
-    const run = (component: string, words: readonly string[]): void => {
-      this.#children.push(startChild(kube, [component, ...words], path(`${component}.log`)));
+    const run = (component: string, words: readonly string[]): ChildProcess => {
+      const child = startChild(kube, [component, ...words], path(`${component}.log`));
+      this.#children.push(child);
+      return child;
     };
     const etcd = `http://127.0.0.1:${etcdPort}`;
     const etcdPeer = `http://127.0.0.1:${etcdPeerPort}`;
@@ -48,7 +51,7 @@ export class ControlPlane {
     writeFileSync(path("sa.pub"), keys.publicKey);
     writeFileSync(path("tokens.csv"), USERS.map((user) => `token-of-${user},${user},${user}${user === "admin" ? ",system:masters" : ""}\n`).join(""));
     writeFileSync(path("audit-policy.yaml"), "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n");
-    run("kube-apiserver", [
+    const words = [
       `--etcd-servers=${etcd}`,
       // Old revisions of pods go soon, so that a test can see a real continue token expire: the API server's own snapshots would keep them.
       "--etcd-compaction-interval=2s",
@@ -65,7 +68,8 @@ export class ControlPlane {
       "--disable-admission-plugins=ServiceAccount",
       `--audit-policy-file=${path("audit-policy.yaml")}`,
       `--audit-log-path=${path("audit.log")}`,
-    ]);
+    ];
+    this.#apiServer = { words, child: run("kube-apiserver", words) };
     this.#server = `https://127.0.0.1:${apiPort}`;
     await waitFor("the API server's certificate", () => Promise.resolve(existsSync(path("certs/apiserver.crt")) ? true : undefined));
     this.#agent = new Agent({ connect: { ca: readFileSync(path("certs/apiserver.crt"), "utf8") } });
@@ -80,6 +84,27 @@ export class ControlPlane {
       "--controllers=*,-node-lifecycle-controller",
     ]);
     await waitFor("the default namespace", async () => ((await this.get("/api/v1/namespaces/default")) === undefined ? undefined : true));
+  }
+
+  /** Ends the API server as a power cut does; what it keeps is in etcd. */
+  async killApiServer(): Promise<void> {
+    const child = this.#apiServer?.child;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise((done) => {
+      child.once("exit", done);
+    });
+    child.kill("SIGKILL");
+    await ended;
+  }
+
+  /** Starts the API server again, with the same data at the same address. */
+  async restartApiServer(): Promise<void> {
+    if (this.#apiServer === undefined) return;
+    const { words } = this.#apiServer;
+    const child = startChild(findPeer("kube"), ["kube-apiserver", ...words], join(this.folder, "kube-apiserver.log"));
+    this.#children.push(child);
+    this.#apiServer = { words, child };
+    await waitFor("the API server", () => this.#isReady());
   }
 
   get server(): string {
@@ -119,14 +144,14 @@ export class ControlPlane {
     await this.#send("DELETE", `${path}${gracePeriodSeconds === undefined ? "" : `?gracePeriodSeconds=${gracePeriodSeconds}`}`);
   }
 
-  /** The requests that a user sent so far, "list pods", by the API server's own audit log. */
+  /** The requests that a user sent so far, "list pods", or "list pods of one" where a watch begins, by the API server's own audit log. */
   requestsOf(user: User): readonly string[] {
     return readFileSync(join(this.folder, "audit.log"), "utf8")
       .split("\n")
       .filter((line) => line.includes(`"username":"${user}"`))
       .map((line) => {
         const event: { readonly verb: string; readonly requestURI: string; readonly objectRef?: { readonly resource?: string } } = JSON.parse(line);
-        return `${event.verb} ${event.objectRef?.resource ?? ""}${event.requestURI.includes("fieldSelector") ? " by name" : ""}`;
+        return `${event.verb} ${event.objectRef?.resource ?? ""}${event.requestURI.includes("fieldSelector") ? " by name" : /[?&]limit=1(?:&|$)/.test(event.requestURI) ? " of one" : ""}`;
       });
   }
 
