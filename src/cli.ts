@@ -1,12 +1,7 @@
 import { Command, CommanderError, Option } from "@commander-js/extra-typings";
 
-import { readSettings, type Settings } from "./config.ts";
+import type { Settings } from "./config.ts";
 import { CHECK_OPTIONS, RESTORE_OPTIONS, SWEEP_OPTIONS, UNLOCK_OPTIONS, variableOf, WATCH_OPTIONS, type OptionSpec } from "./options.ts";
-import { runCheck } from "./run-check.ts";
-import { runRestore } from "./run-restore.ts";
-import { runSweep } from "./run-sweep.ts";
-import { runUnlock } from "./run-unlock.ts";
-import { runWatch } from "./run-watch.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { VERSION } from "./version.ts";
 
@@ -44,27 +39,34 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     .addHelpText("after", EXIT_CODES)
     .exitOverride()
     .configureOutput({ writeOut: (text) => surroundings.stdout.write(text), writeErr: (text) => surroundings.stderr.write(text) });
-  const settingsOf = (options: Values): Settings => readSettings(options, surroundings.env, configFile(options, surroundings));
+  // Help is answered without what checks settings or runs a command.
+  const settingsOf = async (options: Values): Promise<Settings> => {
+    const { readSettings } = await import("./config.ts");
+    return readSettings(options, surroundings.env, configFile(options, surroundings));
+  };
   const sweepCommand = program
     .command("sweep")
     .description("look at every lock once: a dry run, unless --delete")
     .addHelpText("after", `${SWEEP_EXAMPLES}\n${EXIT_CODES}`);
   addOptions(sweepCommand, SWEEP_OPTIONS).action(async (options) => {
-    exitCode = await runSweep(settingsOf(options), surroundings);
+    const { runSweep } = await import("./run-sweep.ts");
+    exitCode = await runSweep(await settingsOf(options), surroundings);
   });
   const watchCommand = program
     .command("watch")
     .description("go on looking, at an interval and when something happens in the cluster: a dry run, unless --delete; one line of JSON for each change")
     .addHelpText("after", EXIT_CODES);
   addOptions(watchCommand, WATCH_OPTIONS).action(async (options) => {
-    exitCode = await runWatch(settingsOf(options), surroundings);
+    const { runWatch } = await import("./run-watch.ts");
+    exitCode = await runWatch(await settingsOf(options), surroundings);
   });
   const checkCommand = program
     .command("check")
     .description("try, without writing, what a sweep needs: rights in backend and cluster, and which proofs there can be")
     .addHelpText("after", EXIT_CODES);
   addOptions(checkCommand, CHECK_OPTIONS).action(async (options) => {
-    exitCode = await runCheck(settingsOf(options), surroundings);
+    const { runCheck } = await import("./run-check.ts");
+    exitCode = await runCheck(await settingsOf(options), surroundings);
   });
   const unlockCommand = program
     .command("unlock")
@@ -72,7 +74,8 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     .argument("<lock>", "its id, its URL, or the line that Pulumi printed")
     .addHelpText("after", `${UNLOCK_EXAMPLES}\n${EXIT_CODES}`);
   addOptions(unlockCommand, UNLOCK_OPTIONS).action(async (lock, options) => {
-    exitCode = await runUnlock(lock, settingsOf(options), surroundings);
+    const { runUnlock } = await import("./run-unlock.ts");
+    exitCode = await runUnlock(lock, await settingsOf(options), surroundings);
   });
   const restoreCommand = program
     .command("restore")
@@ -80,7 +83,8 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     .argument("<record>", "the record's id")
     .addHelpText("after", EXIT_CODES);
   addOptions(restoreCommand, RESTORE_OPTIONS).action(async (id, options) => {
-    exitCode = await runRestore(id, settingsOf(options), surroundings);
+    const { runRestore } = await import("./run-restore.ts");
+    exitCode = await runRestore(id, await settingsOf(options), surroundings);
   });
   try {
     await program.parseAsync([...argv], { from: "user" });

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 
 import { LineCounter, parseDocument } from "yaml";
-import { z } from "zod";
+import * as z from "zod";
 
 import { parseAllowGlob } from "./core/discover.ts";
 import { BUILTIN_OWNERS, parseOwnerPattern, type OwnerPattern } from "./core/owner.ts";

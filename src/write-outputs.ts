@@ -4,7 +4,7 @@ import type { Settings } from "./config.ts";
 import type { SweepReport } from "./core/report.ts";
 import { formatJson } from "./core/text.ts";
 import { describeError, JanitorError } from "./errors.ts";
-import { renderTable } from "./output/table.ts";
+import { renderFrame, type TableOptions } from "./output/table-frame.ts";
 import { painterFor, widthOf } from "./output/terminal.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -14,7 +14,7 @@ export interface Renderings {
   /** Absent where a command has none; loaded on use. */
   readonly markdown?: () => Promise<string>;
   /** The stream is undefined for a file. */
-  readonly table: (stream: NodeJS.WriteStream | undefined) => string;
+  readonly table: (stream: NodeJS.WriteStream | undefined) => string | Promise<string>;
 }
 
 /** Writes the report of a sweep in every form asked for. Throws `output-failed`. */
@@ -24,6 +24,12 @@ export async function writeSweepReport(report: SweepReport, { outputs, verbose }
     markdown: async () => (await import("./output/markdown.ts")).renderMarkdown(report),
     table: (stream) => renderTable(report, { width: widthOf(stream), paint: painterFor(stream), verbose }),
   });
+}
+
+/** Without a lock or a Stack there is nothing to lay out, and what measures text takes as long to load as an idle sweep's request. */
+async function renderTable(report: SweepReport, options: TableOptions): Promise<string> {
+  if (report.locks.length === 0 && (report.stacks ?? []).length === 0) return renderFrame(report, options, []);
+  return (await import("./output/table.ts")).renderTable(report, options);
 }
 
 /** Writes a report in every form asked for, to stdout or to files. Throws `output-failed` at the end, when a file could not be written. */
@@ -60,7 +66,7 @@ async function render(
     case "json":
       return formatJson(json);
     case "table":
-      return table(stream);
+      return await table(stream);
     case "markdown":
       return (await markdown?.()) ?? "";
   }

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 import type { Container, ContainerProcesses, Pod, ProcessObservation } from "../core/cluster.ts";
 import { MAX_PROBE_BYTES, parseProbe, PROBE_COMMAND } from "../core/process-probe.ts";
