@@ -1,23 +1,26 @@
-import { rm } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 
-import { build } from "esbuild";
+import { build } from "rolldown";
 
-// One file for each lazy part, so that a sweep loads no SDK that it does not use.
+// One file for each lazy part, so that a sweep loads no SDK that it does not use. CommonJS, for speed: an ESM import of node:http touches every export of it, one of which
+// loads the whole of Node's inner undici, and each file costs the ESM loader more. Names are kept: SDKs tell errors and credentials apart by the names of classes.
 await rm("dist", { recursive: true, force: true });
 await build({
-  entryPoints: ["src/main.ts"],
-  outdir: "dist",
-  bundle: true,
-  splitting: true,
-  format: "esm",
+  input: "src/main.ts",
   platform: "node",
-  target: "node22.19",
-  chunkNames: "chunks/[name]-[hash]",
-  minifySyntax: true,
-  legalComments: "none",
-  banner: {
-    // Libraries in CommonJS call require() for Node's own modules, which a bundle in ESM does not have.
-    js: '#!/usr/bin/env node\nimport { createRequire as createRequireOfBundle } from "node:module";\nconst require = createRequireOfBundle(import.meta.url);',
+  resolve: { mainFields: ["module", "main"] },
+  transform: { target: "node22.19" },
+  output: {
+    dir: "dist",
+    format: "cjs",
+    dynamicImportInCjs: false,
+    banner: (chunk) => (chunk.isEntry ? "#!/usr/bin/env node" : ""),
+    entryFileNames: "[name].js",
+    chunkFileNames: "chunks/[name]-[hash].js",
+    minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
+    comments: false,
   },
-  logLevel: "warning",
 });
+// The package itself is of ES modules.
+await writeFile("dist/package.json", '{ "type": "commonjs" }\n');
+await mkdir("dist/compile-cache");

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 import { duration, timestamp, type Settings } from "./config.ts";
 import { OUTCOMES, type AuditFilter } from "./core/audit-entry.ts";

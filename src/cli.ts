@@ -1,6 +1,6 @@
 import { Command, CommanderError, Option } from "@commander-js/extra-typings";
 
-import { readSettings, type Settings } from "./config.ts";
+import type { Settings } from "./config.ts";
 import {
   AUDIT_LIST_OPTIONS,
   AUDIT_SHOW_OPTIONS,
@@ -12,11 +12,6 @@ import {
   WATCH_OPTIONS,
   type OptionSpec,
 } from "./options.ts";
-import { runCheck } from "./run-check.ts";
-import { runRestore } from "./run-restore.ts";
-import { runSweep } from "./run-sweep.ts";
-import { runUnlock } from "./run-unlock.ts";
-import { runWatch } from "./run-watch.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { VERSION } from "./version.ts";
 
@@ -64,27 +59,34 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     .addHelpText("after", EXIT_CODES)
     .exitOverride()
     .configureOutput({ writeOut: (text) => surroundings.stdout.write(text), writeErr: (text) => surroundings.stderr.write(text) });
-  const settingsOf = (options: Values): Settings => readSettings(options, surroundings.env, configFile(options, surroundings));
+  // Help is answered without what checks settings or runs a command.
+  const settingsOf = async (options: Values): Promise<Settings> => {
+    const { readSettings } = await import("./config.ts");
+    return readSettings(options, surroundings.env, configFile(options, surroundings));
+  };
   const sweepCommand = program
     .command("sweep")
     .description("look at every lock once: a dry run, unless --delete")
     .addHelpText("after", `${SWEEP_EXAMPLES}\n${EXIT_CODES}`);
   addOptions(sweepCommand, SWEEP_OPTIONS).action(async (options) => {
-    exitCode = await runSweep(settingsOf(options), surroundings);
+    const { runSweep } = await import("./run-sweep.ts");
+    exitCode = await runSweep(await settingsOf(options), surroundings);
   });
   const watchCommand = program
     .command("watch")
     .description("go on looking, at an interval and when something happens in the cluster: a dry run, unless --delete; one line of JSON for each change")
     .addHelpText("after", EXIT_CODES);
   addOptions(watchCommand, WATCH_OPTIONS).action(async (options) => {
-    exitCode = await runWatch(settingsOf(options), surroundings);
+    const { runWatch } = await import("./run-watch.ts");
+    exitCode = await runWatch(await settingsOf(options), surroundings);
   });
   const checkCommand = program
     .command("check")
     .description("try, without writing, what a sweep needs: rights in backend and cluster, and which proofs there can be")
     .addHelpText("after", EXIT_CODES);
   addOptions(checkCommand, CHECK_OPTIONS).action(async (options) => {
-    exitCode = await runCheck(settingsOf(options), surroundings);
+    const { runCheck } = await import("./run-check.ts");
+    exitCode = await runCheck(await settingsOf(options), surroundings);
   });
   const unlockCommand = program
     .command("unlock")
@@ -92,7 +94,8 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     .argument("<lock>", "its id, its URL, or the line that Pulumi printed")
     .addHelpText("after", `${UNLOCK_EXAMPLES}\n${EXIT_CODES}`);
   addOptions(unlockCommand, UNLOCK_OPTIONS).action(async (lock, options) => {
-    exitCode = await runUnlock(lock, settingsOf(options), surroundings);
+    const { runUnlock } = await import("./run-unlock.ts");
+    exitCode = await runUnlock(lock, await settingsOf(options), surroundings);
   });
   const restoreCommand = program
     .command("restore")
@@ -100,12 +103,13 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     .argument("<record>", "the record's id")
     .addHelpText("after", EXIT_CODES);
   addOptions(restoreCommand, RESTORE_OPTIONS).action(async (id, options) => {
-    exitCode = await runRestore(id, settingsOf(options), surroundings);
+    const { runRestore } = await import("./run-restore.ts");
+    exitCode = await runRestore(id, await settingsOf(options), surroundings);
   });
   const auditCommand = program.command("audit").description("read the records of removals; writes nothing");
   const listCommand = auditCommand.command("list").description("the removals, the newest first").addHelpText("after", `${AUDIT_LIST_EXAMPLES}\n${EXIT_CODES}`);
   addOptions(listCommand, AUDIT_LIST_OPTIONS).action(async (options) => {
-    exitCode = await (await import("./run-audit.ts")).runAuditList(options, settingsOf(options), surroundings);
+    exitCode = await (await import("./run-audit.ts")).runAuditList(options, await settingsOf(options), surroundings);
   });
   const showCommand = auditCommand
     .command("show")
@@ -113,7 +117,7 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     .argument("<record>", "the record's id")
     .addHelpText("after", `${AUDIT_SHOW_EXAMPLES}\n${EXIT_CODES}`);
   addOptions(showCommand, AUDIT_SHOW_OPTIONS).action(async (id, options) => {
-    exitCode = await (await import("./run-audit.ts")).runAuditShow(id, settingsOf(options), surroundings);
+    exitCode = await (await import("./run-audit.ts")).runAuditShow(id, await settingsOf(options), surroundings);
   });
   try {
     await program.parseAsync([...argv], { from: "user" });

@@ -1,4 +1,3 @@
-import { askToRemove } from "./ask-to-remove.ts";
 import { composeSweepParts, composeSweepSettings, refuseUndatedSnapshot, refuseUnstated } from "./compose-sweep.ts";
 import { resolveBackends, type Settings } from "./config.ts";
 import { mayDiscover, openBackends, refuseIdleAllowList, refuseUnstatedDiscovery } from "./open-backends.ts";
@@ -38,7 +37,7 @@ export async function runSweep(settings: Settings, surroundings: Surroundings): 
         ? {
             confirm: async (plan) => {
               progress.clear();
-              return await askToRemove(plan, settings, backends, surroundings);
+              return await (await import("./ask-to-remove.ts")).askToRemove(plan, settings, backends, surroundings);
             },
           }
         : {}),

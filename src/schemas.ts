@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 import { settingsSchema } from "./config.ts";
 import { auditReport } from "./core/audit-entry.ts";

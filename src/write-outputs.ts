@@ -7,7 +7,7 @@ import type { SweepReport } from "./core/report.ts";
 import { formatJson } from "./core/text.ts";
 import { describeError, JanitorError, systemCode } from "./errors.ts";
 import { appendStepSummary } from "./output/step-summary.ts";
-import { renderTable } from "./output/table.ts";
+import { renderFrame, type TableOptions } from "./output/table-frame.ts";
 import { painterFor, widthOf } from "./output/terminal.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -19,7 +19,7 @@ export interface Renderings {
   /** Absent where a command has none; loaded on use. */
   readonly junit?: () => Promise<string>;
   /** The stream is undefined for a file. */
-  readonly table: (stream: NodeJS.WriteStream | undefined) => string;
+  readonly table: (stream: NodeJS.WriteStream | undefined) => string | Promise<string>;
 }
 
 /** Writes the report of a sweep in every form asked for, and to the summary of a job of GitHub Actions. Throws `output-failed`. */
@@ -37,6 +37,12 @@ export async function writeSweepReport(report: SweepReport, settings: Settings, 
       ),
     table: (stream) => renderTable(report, { width: widthOf(stream), paint: painterFor(stream), verbose }),
   });
+}
+
+/** Without a lock or a Stack there is nothing to lay out, and what measures text takes as long to load as an idle sweep's request. */
+async function renderTable(report: SweepReport, options: TableOptions): Promise<string> {
+  if (report.locks.length === 0 && (report.stacks ?? []).length === 0) return renderFrame(report, options, []);
+  return (await import("./output/table.ts")).renderTable(report, options);
 }
 
 /** Writes a report in every form asked for, to stdout or to files. Throws `output-failed` at the end, when a file could not be written. */
@@ -102,7 +108,7 @@ async function render(
     case "json":
       return formatJson(json);
     case "table":
-      return table(stream);
+      return await table(stream);
     case "markdown":
       return (await markdown?.()) ?? "";
     case "junit":

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { GoogleAuth, OAuth2Client, PassThroughClient, type AuthClient } from "google-auth-library";
-import { z } from "zod";
+import * as z from "zod";
 
 import { describeError, JanitorError } from "../errors.ts";
 import type { GcsCredential, GcsSettings } from "./gcs-settings.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 import { parseLockKey } from "./key.ts";
 import { outcomeAction, type AuditRecord, type RemovalHistory } from "./record.ts";

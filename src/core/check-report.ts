@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 /** One thing that was tried. `unknown`: it cannot be told without doing it, or nothing depends on it. */
 const checkItem = z.object({

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 import { quoteUntrusted } from "./text.ts";
 import { parseTimestamp, type EpochNanoseconds } from "./time.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 import type { CandidateEvidence, Judgement } from "./judgement.ts";
 import type { Owner } from "./lock.ts";

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 
 import { KubeConfig } from "@kubernetes/client-node";
 import { Agent, EnvHttpProxyAgent, interceptors, ProxyAgent, request, type Dispatcher } from "undici";
-import { z } from "zod";
+import * as z from "zod";
 
 import { quoteUntrusted } from "../core/text.ts";
 import { JanitorError, systemCode } from "../errors.ts";

@@ -1,5 +1,5 @@
 import pRetry from "p-retry";
-import { z } from "zod";
+import * as z from "zod";
 
 import type { ApiClient } from "./api-client.ts";
 import { describeRefusal, type ListedResource } from "./list-objects.ts";

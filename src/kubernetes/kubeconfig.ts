@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { delimiter, dirname, join, resolve } from "node:path";
 
 import { parse, YAMLParseError } from "yaml";
-import { z } from "zod";
+import * as z from "zod";
 
 import { joinSome, quoteUntrusted } from "../core/text.ts";
 import { JanitorError, systemCode } from "../errors.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 import { describeError } from "../errors.ts";
 import type { ApiAnswer, ApiClient } from "./api-client.ts";

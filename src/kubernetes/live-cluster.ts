@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 import type { ClusterObservation, Node, NodeList, Pod, PodList, StackList, StackResource } from "../core/cluster.ts";
 import { podHostname } from "../core/hostname.ts";

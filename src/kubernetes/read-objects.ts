@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 import type { Container, ContainerKind, ContainerState, Node, Pod, StackResource, TerminatedRun } from "../core/cluster.ts";
 import { parseTimestamp, type EpochNanoseconds } from "../core/time.ts";

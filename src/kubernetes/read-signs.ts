@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 import { podHostname } from "../core/hostname.ts";
 import type { ClusterSign } from "./cluster-source.ts";

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 import type { ApiSocket } from "./open-socket.ts";
 

@@ -1,7 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { basename } from "node:path";
 
-import { z } from "zod";
+import * as z from "zod";
 
 import type { ClusterObservation, Node, Pod, StackList, StackResource } from "../core/cluster.ts";
 import { podHostname } from "../core/hostname.ts";

@@ -8,7 +8,7 @@ import type { EpochNanoseconds } from "../core/time.ts";
 import { describeTime, OUTCOME_WORDS } from "./audit-table.ts";
 import { describeOwner, describeStack } from "./describe-lock.ts";
 import { renderLayout } from "./layout.ts";
-import type { TableOptions } from "./table.ts";
+import type { TableOptions } from "./table-frame.ts";
 
 /** A lock is a line; what is longer is no lock, and the JSON has it whole. */
 const LONGEST_BODY = 600;

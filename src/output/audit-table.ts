@@ -6,7 +6,7 @@ import { escapeUntrusted, formatCount } from "../core/text.ts";
 import { formatDuration, formatTimestamp, parseTimestamp, SECOND, type EpochNanoseconds } from "../core/time.ts";
 import { describeOwner, describeStack } from "./describe-lock.ts";
 import { layColumns, NARROW, renderLayout } from "./layout.ts";
-import type { Style, TableOptions } from "./table.ts";
+import type { Style, TableOptions } from "./table-frame.ts";
 
 type AuditTableOptions = Pick<TableOptions, "width" | "paint"> & { readonly now: EpochNanoseconds };
 

@@ -4,7 +4,7 @@ import { formatIdentity } from "../core/backend-identity.ts";
 import type { ReportedStack } from "../core/report.ts";
 import { formatCount, quoteUntrusted } from "../core/text.ts";
 import { renderLayout } from "./layout.ts";
-import type { TableOptions } from "./table.ts";
+import type { TableOptions } from "./table-frame.ts";
 
 /** More are in the JSON only: whoever may create Stacks could fill any screen. */
 const MOST_STACKS = 50;

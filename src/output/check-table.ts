@@ -2,7 +2,7 @@ import cliui from "cliui";
 
 import type { CheckItem, CheckReport } from "../core/check-report.ts";
 import { renderLayout } from "./layout.ts";
-import type { TableOptions } from "./table.ts";
+import type { TableOptions } from "./table-frame.ts";
 
 const MARKS: Readonly<Record<CheckItem["status"], readonly ["green" | "red" | "yellow", string]>> = {
   ok: ["green", "ok"],

@@ -1,7 +1,7 @@
 import cliui, { type Layout } from "cliui";
 import stringWidth from "string-width";
 
-import type { TableOptions } from "./table.ts";
+import type { TableOptions } from "./table-frame.ts";
 
 /** Below this width columns do not fit beside each other. */
 export const NARROW = 100;

@@ -2,57 +2,18 @@ import cliui from "cliui";
 
 import { formatIdentity } from "../core/backend-identity.ts";
 import type { ReportedLock, SweepReport } from "../core/report.ts";
-import { escapeUntrusted, formatCount, joinSome } from "../core/text.ts";
+import { escapeUntrusted } from "../core/text.ts";
 import { renderBlockedStacks } from "./blocked-stacks-table.ts";
-import { ACTION_WORDS, countVerdicts, describeAge, describeOwner, describeStack } from "./describe-lock.ts";
+import { ACTION_WORDS, describeAge, describeOwner, describeStack } from "./describe-lock.ts";
 import { layColumns, NARROW, renderLayout } from "./layout.ts";
-
-/** The looks that a table uses; each leaves the text alone where there is no colour. */
-export type Style = "red" | "green" | "yellow" | "cyan" | "dim" | "bold";
-
-export interface TableOptions {
-  /** The columns of the terminal, at least 40; Infinity when there is none, so that nothing is wrapped. */
-  readonly width: number;
-  readonly paint: (style: Style, text: string) => string;
-  readonly verbose: boolean;
-}
-
-const VERDICT_STYLES: Readonly<Record<ReportedLock["verdict"], Style>> = {
-  stale: "red",
-  held: "green",
-  foreign: "cyan",
-  "too-young": "cyan",
-  unreadable: "yellow",
-  undetermined: "yellow",
-};
+import { renderFrame, VERDICT_STYLES, type TableOptions } from "./table-frame.ts";
 
 /** Renders a report for a person: a line for each lock, below it the reason, at the end a summary. */
 export function renderTable(report: SweepReport, options: TableOptions): string {
-  const { paint } = options;
-  const parts = [renderHead(report, options)];
-  if (report.locks.length > 0) parts.push(options.width < NARROW ? renderBlocks(report.locks, options) : renderColumns(report.locks, options));
-  if (report.stacks !== undefined && report.stacks.length > 0) parts.push(renderBlockedStacks(report.stacks, options));
-  for (const { error } of report.backends) if (error !== undefined) parts.push(paint("red", `error: ${escapeUntrusted(error.message)} [${error.code}]`));
-  for (const { name, error } of report.clusters)
-    if (error !== undefined) parts.push(paint("red", `error: cluster ${escapeUntrusted(name)}: ${escapeUntrusted(error)}`));
-  for (const refusal of report.refusals) parts.push(paint("yellow", `refused: ${escapeUntrusted(refusal)}`));
-  for (const warning of report.warnings) parts.push(paint("yellow", `note: ${escapeUntrusted(warning)}`));
-  parts.push(renderSummary(report, options));
-  return `${parts.join("\n\n")}\n`;
-}
-
-function renderHead(report: SweepReport, { paint }: TableOptions): string {
-  const [own, discovered] = [
-    report.backends.filter((backend) => backend.discovered !== true),
-    report.backends.filter((backend) => backend.discovered === true),
-  ];
-  const names = [...own.map(({ name }) => name), ...(discovered.length === 0 ? [] : [`${joinSome(discovered.map(({ name }) => name))} (discovered)`])];
-  const clusters = report.clusters.map(({ name, pods }) => `${escapeUntrusted(name)} (${pods} pods)`);
-  const against = clusters.length === 0 ? "" : paint("dim", ` against ${clusters.join(", ")}`);
-  const title = report.dryRun ? "Dry run" : isPlan(report) ? "Plan" : "Sweep";
-  const head = `${paint("bold", title)} of ${names.length === 0 ? "no backend" : names.join(", ")}${against}`;
-  const overrides = report.overrides.map(({ option, value }) => (value === "" ? option : `${option} ${escapeUntrusted(value)}`));
-  return overrides.length === 0 ? head : `${head}\n${paint("dim", `on your word: ${overrides.join(", ")}`)}`;
+  const middle: string[] = [];
+  if (report.locks.length > 0) middle.push(options.width < NARROW ? renderBlocks(report.locks, options) : renderColumns(report.locks, options));
+  if (report.stacks !== undefined && report.stacks.length > 0) middle.push(renderBlockedStacks(report.stacks, options));
+  return renderFrame(report, options, middle);
 }
 
 function renderColumns(locks: readonly ReportedLock[], { paint, width, verbose }: TableOptions): string {
@@ -89,22 +50,6 @@ function renderBlocks(locks: readonly ReportedLock[], { paint, width, verbose }:
     if (verbose) for (const rule of describeRules(lock)) line(paint("dim", rule));
   }
   return renderLayout(ui);
-}
-
-/** A report that is shown before the removals it speaks of, so that a person can decide. */
-function isPlan({ dryRun, summary }: SweepReport): boolean {
-  return !dryRun && summary.wouldRemove > 0;
-}
-
-function renderSummary(report: SweepReport, { paint }: TableOptions): string {
-  const { summary, dryRun, exitCode } = report;
-  if (isPlan(report)) return `${formatCount(summary.locks, "lock")}: ${summary.wouldRemove} would be removed.`;
-  const verdicts = countVerdicts(summary).map(({ verdict, words }) => paint(VERDICT_STYLES[verdict], words));
-  const found = summary.locks === 0 ? "no locks" : `${formatCount(summary.locks, "lock")}: ${verdicts.join(", ")}`;
-  const done = dryRun
-    ? `${summary.wouldRemove} would be removed (--delete removes)`
-    : `${summary.removed} removed${summary.failed > 0 ? `, ${summary.failed} failed` : ""}`;
-  return `${found}. ${dryRun && summary.wouldRemove === 0 ? "Nothing to remove" : done}.${exitCode === 0 ? "" : paint("dim", ` Exit code ${exitCode}.`)}`;
 }
 
 function describeAction({ action }: ReportedLock): string {

@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
 
-import type { Style } from "./table.ts";
+import type { Style } from "./table-frame.ts";
 
 /** The columns of a terminal; Infinity for a pipe or a file, whose lines are not wrapped. */
 export function widthOf(stream: NodeJS.WriteStream | undefined): number {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 
 import { runCommand } from "../cli/command.ts";
 import { Workspace } from "../cli/snapshot-files.ts";

@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 
 import { Agent, request } from "undici";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { z } from "zod";
+import * as z from "zod";
 
 import { checkReport, type CheckReport } from "../../src/core/check-report.ts";
 import { sweepReport, type SweepReport } from "../../src/core/report.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { afterAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { z } from "zod";
+import * as z from "zod";
 
 import packageJson from "../../package.json" with { type: "json" };
 import { readSettings } from "../../src/config.ts";

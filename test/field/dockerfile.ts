@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 
-import { z } from "zod";
+import * as z from "zod";
 
 import type { ImageConfig } from "../e2e/peers/node/oci-image.ts";
 

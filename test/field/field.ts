@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
-import { z } from "zod";
+import * as z from "zod";
 
 import { sweepReport, type SweepReport } from "../../src/core/report.ts";
 import { findPeer } from "../e2e/peers/build-peers.ts";

@@ -1,7 +1,8 @@
 import stringWidth from "string-width";
 import { describe, expect, it } from "vitest";
 
-import { renderTable, type TableOptions } from "../../src/output/table.ts";
+import type { TableOptions } from "../../src/output/table-frame.ts";
+import { renderTable } from "../../src/output/table.ts";
 import { aLock, aReport } from "./reports.ts";
 
 const plain: TableOptions = { width: Infinity, paint: (_, text) => text, verbose: false };

@@ -5,6 +5,7 @@ import { watch } from "../../../src/watch.ts";
 import { seconds } from "../clock.ts";
 import type { SimulatedCluster } from "../cluster.ts";
 import { composeSweep } from "../janitor.ts";
+import type { StoredLock } from "../store.ts";
 import { ClusterView, GOOD_MOOD, type StoreFault, type Steps } from "../views.ts";
 import type { WatchedField } from "./field.ts";
 import type { Follow } from "./follow.ts";
@@ -49,7 +50,7 @@ export class WatchingJanitor {
     const mood = { ...GOOD_MOOD, probe: this.#plan.probe };
     const { settings, parts } = composeSweep(world, { mood, steps, stop: this.stop.signal });
     const { runId: _, deadline: __, onProgress: ___, ...common } = parts;
-    let before: ReadonlySet<string> = new Set();
+    let before: ReadonlySet<StoredLock> = new Set();
     let latest: SweepReport | undefined;
     const clusters = world.configured.map((cluster, index) => new WatchedCluster(this.#field, cluster, this.#field.follows[index], this.#plan.probe, steps));
     oracle.restart();

@@ -3,6 +3,7 @@ import type { SweepReport } from "../../../src/core/report.ts";
 import { MINUTE, MILLISECOND, SECOND, type EpochNanoseconds, type Nanoseconds } from "../../../src/core/time.ts";
 import type { WatchEvent } from "../../../src/core/watch-event.ts";
 import type { ClusterSign } from "../../../src/kubernetes/cluster-source.ts";
+import type { StoredLock } from "../store.ts";
 import type { World } from "../world.ts";
 
 /** Between the beginnings of two sweeps, at least: the design's word, not the rules' code. */
@@ -102,7 +103,7 @@ export class WatchOracle {
 
   #pending: { readonly begunAt: EpochNanoseconds; readonly earliest: EpochNanoseconds } | undefined;
 
-  end(report: SweepReport, whole: boolean, before: ReadonlySet<string>): void {
+  end(report: SweepReport, whole: boolean, before: ReadonlySet<StoredLock>): void {
     const { oracle, timeline } = this.#world;
     const pending = this.#pending;
     oracle.judgeReport(report, whole ? before : new Set());
