@@ -53,8 +53,7 @@ export class WatchedField {
       if (action.do === "wait") at += seconds(action.seconds);
       else this.#script.push({ at, happen: async () => await performBeside(this, action) });
     }
-    const endsAt = at + seconds(HEALING + (INTERVALS + 0.5) * history.interval);
-    this.#script.push({ at, happen: () => Promise.resolve(this.#heal()) }, { at: endsAt, happen: () => Promise.resolve(this.#end()) });
+    this.#script.push({ at, happen: () => Promise.resolve(this.#heal()) });
   }
 
   /** Lets everything happen, with one janitor after the other; ends in health. */
@@ -106,6 +105,9 @@ export class WatchedField {
     for (const follow of this.follows) follow.goOn();
     world.janitorClock.offset = seconds(this.history.setup.janitorAhead);
     this.oracle.forgive();
+    // Another janitor's sweep may have taken more time than the script says, so this is told from now on.
+    const endsAt = world.timeline.now + seconds(HEALING + (INTERVALS + 0.5) * this.history.interval);
+    this.#script.push({ at: endsAt, happen: () => Promise.resolve(this.#end()) });
     // What a probe can prove is asked for in the end; another setting wants another process.
     if (this.janitor?.probe !== SOUND.probe) this.janitor?.stop.abort();
   }
