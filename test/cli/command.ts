@@ -16,12 +16,14 @@ export interface CommandOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly nodeArguments?: readonly string[];
   readonly cwd?: string;
+  /** Told of all that the command has written to stdout so far. */
+  readonly onOutput?: (stdout: string) => void;
   /** Sends a signal to the command when told to. */
   readonly stop?: { readonly when: AbortSignal; readonly signal: NodeJS.Signals };
 }
 
 /** Runs the built command as a child process, without a terminal and without the caller's own configuration. */
-export async function runCommand(words: readonly string[], { env = {}, nodeArguments = [], cwd, stop }: CommandOptions = {}): Promise<CommandResult> {
+export async function runCommand(words: readonly string[], { env = {}, nodeArguments = [], cwd, stop, onOutput }: CommandOptions = {}): Promise<CommandResult> {
   if (!existsSync(MAIN)) throw new Error("dist/main.js is missing: npm test builds it first");
   const child = spawn(process.execPath, [...nodeArguments, MAIN, ...words], {
     env: { PATH: process.env["PATH"] ?? "", HOME: "/nonexistent", ...env },
@@ -33,6 +35,7 @@ export async function runCommand(words: readonly string[], { env = {}, nodeArgum
   let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     stdout += text;
+    onOutput?.(stdout);
   });
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     stderr += text;

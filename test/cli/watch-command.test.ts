@@ -31,15 +31,16 @@ afterEach(async () => {
 /** What the command finds in its environment. */
 let env: Readonly<Record<string, string>> = {};
 
-/** Watches until `done` is true, then sends SIGTERM. */
-async function watchUntil(done: () => boolean, ...words: readonly string[]): Promise<CommandResult & { readonly events: readonly WatchEvent[] }> {
+/** Watches until `done` is true of what it has written, then sends SIGTERM. */
+async function watchUntil(done: (stdout: string) => boolean, ...words: readonly string[]): Promise<CommandResult & { readonly events: readonly WatchEvent[] }> {
   const stop = new AbortController();
+  let stdout = "";
   const timer = setInterval(() => {
-    if (done()) stop.abort();
+    if (done(stdout)) stop.abort();
   }, 20);
   const result = await runCommand(
     ["watch", "--backend", workspace.backend, "--kubeconfig", server.writeKubeconfig(), "--owner", "iac-runner-*", "--confirm-delay", "0s", ...words],
-    { env, stop: { when: stop.signal, signal: "SIGTERM" } },
+    { env, onOutput: (text) => (stdout = text), stop: { when: stop.signal, signal: "SIGTERM" } },
   );
   clearInterval(timer);
   const lines = result.stdout.split("\n").filter((line) => line !== "");
@@ -56,9 +57,10 @@ describe("watch", () => {
   it("removes what is stale, tells each change as a line of JSON, and ends with 0 at SIGTERM", async () => {
     const stale = workspace.addLock("iac-runner-gone");
     workspace.addLock("iac-runner-here");
-    const { exitCode, events, stderr } = await watchUntil(() => !existsSync(workspace.path(stale)), "--delete", "--exclusive");
+    const { exitCode, events, stderr } = await watchUntil((stdout) => stdout.split("\n").length > 2, "--delete", "--exclusive");
     expect(exitCode, stderr).toBe(0);
     expect(describeEvents(events)).toEqual(["iac-runner-gone stale deleted", "iac-runner-here held keep"]);
+    expect(existsSync(workspace.path(stale))).toBe(false);
   });
 
   it("without --delete removes nothing, sweep after sweep", async () => {
