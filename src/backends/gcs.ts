@@ -5,7 +5,7 @@ import { escapeKeyFor, LOCKS_FOLDER } from "../core/key.ts";
 import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts";
 import { parseTimestamp, type EpochNanoseconds, type Nanoseconds } from "../core/time.ts";
 import { JanitorError } from "../errors.ts";
-import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, WriteCheck } from "./backend.ts";
+import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, StateRead, WriteCheck } from "./backend.ts";
 import { composeRecords, describeRefusedWrite, listPages, MAX_RECORD_BYTES, readUnlessDenied, type ListedPage } from "./driver.ts";
 import { isTransient, readFailure, wrapGoogleError, type Action } from "./gcs-errors.ts";
 import { readGcsSettings, type GcsSettings } from "./gcs-settings.ts";
@@ -102,6 +102,12 @@ class GcsBackend implements Backend {
       // When it was stored the listing tells; a download's headers do not.
       return { kind: "found", version: read.generation, content };
     });
+  }
+
+  async readState(key: string, mostBytes: number): Promise<StateRead> {
+    const read = await this.#download(key, mostBytes, "read a checkpoint");
+    if (read === undefined) return { kind: "gone" };
+    return read.kind === "whole" ? { kind: "whole", bytes: read.bytes } : { kind: "too-large", size: read.size };
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {

@@ -1,11 +1,10 @@
-import { z } from "zod";
-
 import type { Container, ContainerProcesses, Pod, ProcessObservation } from "../core/cluster.ts";
 import { MAX_PROBE_BYTES, parseProbe, PROBE_COMMAND } from "../core/process-probe.ts";
 import { quoteUntrusted } from "../core/text.ts";
 import type { ApiClient } from "./api-client.ts";
 import { listObjects } from "./list-objects.ts";
 import { readPod } from "./read-objects.ts";
+import { mayDo } from "./review-access.ts";
 import type { CommandAnswer } from "./run-command.ts";
 
 /**
@@ -75,21 +74,13 @@ function describeAnswer(answer: Exclude<CommandAnswer, { kind: "ok" }>): string 
   }
 }
 
-const accessReview = z.object({ status: z.object({ allowed: z.boolean() }) });
-
 /** The verbs on pods/exec that are not allowed in a namespace; undefined where the API server does not tell. */
 export async function findMissingExecVerbs(client: ApiClient, namespace: string, signal: AbortSignal): Promise<readonly string[] | undefined> {
   const missing: string[] = [];
   for (const verb of ["get", "create"]) {
-    const review = {
-      apiVersion: "authorization.k8s.io/v1",
-      kind: "SelfSubjectAccessReview",
-      spec: { resourceAttributes: { namespace, verb, group: "", resource: "pods", subresource: "exec" } },
-    };
-    const answer = await client.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review, signal);
-    const parsed = answer.kind === "ok" ? accessReview.safeParse(answer.body) : undefined;
-    if (parsed?.success !== true) return undefined;
-    if (!parsed.data.status.allowed) missing.push(verb);
+    const allowed = await mayDo(client, { namespace, verb, group: "", resource: "pods", subresource: "exec" }, signal);
+    if (allowed === undefined) return undefined;
+    if (!allowed) missing.push(verb);
   }
   return missing;
 }

@@ -1,6 +1,7 @@
 import cliui from "cliui";
 import stringWidth from "string-width";
 
+import { describeAfterUnlock } from "../core/after-unlock.ts";
 import { formatIdentity } from "../core/backend-identity.ts";
 import type { ReportedLock, SweepReport } from "../core/report.ts";
 import { escapeUntrusted, formatCount, joinSome } from "../core/text.ts";
@@ -82,6 +83,7 @@ function renderColumns(locks: readonly ReportedLock[], options: TableOptions): s
     );
     below(`${lock.reason}: ${lock.message}`);
     if (lock.note !== undefined) below(escapeUntrusted(lock.note));
+    for (const line of describeAfterUnlock(lock)) below(escapeUntrusted(line));
     if (severalBackends) below(`in ${formatIdentity(lock.backend)}`);
     if (lock.record !== undefined) below(`record ${lock.record}`);
     if (verbose) for (const line of describeRules(lock)) below(line);
@@ -110,6 +112,7 @@ function renderBlocks(locks: readonly ReportedLock[], { paint, width, verbose }:
     line(`${describeOwner(lock)}, ${describeAge(lock)} old: ${describeAction(lock)}`);
     line(paint("dim", `${lock.reason}: ${lock.message}`));
     if (lock.note !== undefined) line(paint("dim", escapeUntrusted(lock.note)));
+    for (const told of describeAfterUnlock(lock)) line(paint("dim", escapeUntrusted(told)));
     if (lock.record !== undefined) line(paint("dim", `record ${lock.record}`));
     if (verbose) for (const rule of describeRules(lock)) line(paint("dim", rule));
   }
