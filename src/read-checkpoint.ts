@@ -7,7 +7,7 @@ import { findCheckpointKeys } from "./core/key.ts";
 import { describeWithHint, systemCode } from "./errors.ts";
 
 /** A checkpoint is read whole into memory, and its parsed form takes several times as much: what is larger is not looked into. */
-export const MAX_CHECKPOINT_BYTES = 32 * 1_024 * 1_024;
+const MAX_CHECKPOINT_BYTES = 32 * 1_024 * 1_024;
 
 const DECOMPRESSORS = [
   { magic: [0x1f, 0x8b], decompress: promisify(gunzip) },
