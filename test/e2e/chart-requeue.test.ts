@@ -61,7 +61,9 @@ beforeAll(async () => {
   whole = z.object({ rules }).parse(await plane.get(ROLE)).rules;
   await send("PATCH", `${STACKS}/shop`, { metadata: { labels: { team: "iac" }, annotations: { theirs: "kept" } } }, "token-of-admin");
   // A policy takes effect a moment after it is there.
-  await waitFor("the policy", async () => ((await send("PATCH", `${STACKS}/shop`, { metadata: { labels: { early: "x" } } })).status === 422 ? true : undefined));
+  await waitFor("the policy", async () =>
+    (await send("PATCH", `${STACKS}/shop`, { metadata: { labels: { early: "x" } } })).status === 422 ? true : undefined,
+  );
 });
 afterAll(async () => {
   await agent.destroy();
@@ -70,12 +72,7 @@ afterAll(async () => {
 });
 
 /** Sends a change, as the janitor's service account unless another token is given. */
-async function send(
-  method: "PATCH" | "POST" | "DELETE",
-  path: string,
-  body: object,
-  by = token,
-): Promise<{ readonly status: number; readonly text: string }> {
+async function send(method: "PATCH" | "POST" | "DELETE", path: string, body: object, by = token): Promise<{ readonly status: number; readonly text: string }> {
   const { statusCode, body: answer } = await request(`${plane.server}${path}`, {
     method,
     dispatcher: agent,
