@@ -16,6 +16,8 @@ const NOT_OF_THE_CHART: ReadonlySet<string> = new Set([
   "podsFrom",
   "podsTakenAt",
   "probeProcesses",
+  "requeueStacks",
+  "stackEvents",
   "yes",
 ]);
 
@@ -109,6 +111,8 @@ const values = z
       })
       .partial(),
     probe: z.strictObject({ enabled: z.boolean(), namespaces, admissionPolicy: z.boolean() }).partial(),
+    requeue: z.strictObject({ enabled: z.boolean(), admissionPolicy: z.boolean() }).partial(),
+    stackEvents: z.strictObject({ enabled: z.boolean() }).partial(),
     /** Helm gives it to a chart that is a part of another one. */
     global: kubernetesObject,
   })

@@ -2,12 +2,14 @@ import type { Backend } from "./backends/backend.ts";
 import { formatIdentity } from "./core/backend-identity.ts";
 import type { CheckItem, CheckReport } from "./core/check-report.ts";
 import type { ClusterObservation } from "./core/cluster.ts";
+import { STACKS_FOLDER } from "./core/key.ts";
 import { matchOwners, type OwnerPattern } from "./core/owner.ts";
 import { escapeUntrusted, formatCount, joinSome, quoteUntrusted } from "./core/text.ts";
 import { describeStacks, type Discovery } from "./discover-backends.ts";
 import { describeWithHint, JanitorError } from "./errors.ts";
-import type { ClusterSource } from "./kubernetes/cluster-source.ts";
+import type { ClusterSource, StackRight } from "./kubernetes/cluster-source.ts";
 import type { AuditLog } from "./output/audit-log.ts";
+import type { AfterUnlockSettings } from "./tell-stacks.ts";
 
 /** What is checked. */
 export interface CheckParts {
@@ -16,21 +18,28 @@ export interface CheckParts {
   readonly owners: readonly OwnerPattern[];
   /** With `--probe-processes`: whether commands may be run in the pods in question is asked, too. */
   readonly probe?: boolean;
+  /** What is to follow a removal, so that the rights to it are asked for, too. */
+  readonly afterUnlock?: AfterUnlockSettings;
   /** With `--discover`: what the Stacks gave; its backends are among the others. */
   readonly discovery?: Discovery;
   readonly signal: AbortSignal;
 }
 
 /** Tries, without writing anything, what a sweep needs: rights in each backend and cluster, and so which proofs there can be. */
-export async function check({ backends, clusters, owners, probe = false, discovery, signal }: CheckParts): Promise<CheckReport> {
+export async function check({ backends, clusters, owners, probe = false, afterUnlock, discovery, signal }: CheckParts): Promise<CheckReport> {
   const items: CheckItem[] = discovery === undefined ? [] : [...describeDiscovery(discovery)];
   for (const { name, backend, audit } of backends) {
     if (backend instanceof JanitorError) items.push({ area: "backend", subject: name, name: "open", status: "denied", message: describeWithHint(backend) });
-    else items.push(...(await checkBackend(backend, audit, signal)));
+    else {
+      items.push(...(await checkBackend(backend, audit, signal)));
+      if (afterUnlock?.checkPending === true) items.push(await checkCheckpoints(backend, signal));
+    }
   }
   for (const cluster of clusters) {
     items.push(...(await checkCluster(cluster, owners, signal)));
     if (probe) items.push(...(await checkProbe(cluster, owners, signal)));
+    if (afterUnlock?.requeueStacks === true) items.push(await checkRight(cluster, "requeue Stacks", "patch stacks.pulumi.com", signal));
+    if (afterUnlock?.stackEvents === true) items.push(await checkRight(cluster, "write Events", "create events", signal));
   }
   return { version: 1, items, exitCode: items.some(({ status }) => status === "denied") ? 1 : 0 };
 }
@@ -80,6 +89,28 @@ async function checkBackend(backend: Backend, audit: AuditLog | undefined, signa
       ),
     );
   return items;
+}
+
+/** Whether a checkpoint may be read: one that is not there tells it, and nobody's state is looked at. */
+async function checkCheckpoints(backend: Backend, signal: AbortSignal): Promise<CheckItem> {
+  return await tryTo("read checkpoints", formatIdentity(backend.identity), async () => {
+    await backend.readState(`${STACKS_FOLDER}check-of-pulumi-lock-janitor.json`, 1, signal);
+    return { status: "ok", message: "tried on one that is not there" };
+  });
+}
+
+async function checkRight(cluster: ClusterSource, name: string, right: StackRight, signal: AbortSignal): Promise<CheckItem> {
+  const item = (status: CheckItem["status"], message: string): CheckItem => ({
+    area: "cluster",
+    subject: escapeUntrusted(cluster.name),
+    name,
+    status,
+    message,
+  });
+  const missing = await cluster.findMissingRight?.(right, signal);
+  if (missing === undefined) return item("unknown", cluster.kind === "live" ? "the API server does not tell" : "no Stack of a file can be told anything");
+  const [verb = "", resource = ""] = right.split(" ");
+  return missing.length === 0 ? item("ok", right) : item("denied", `the verb "${verb}" on ${resource} is not allowed in ${joinSome(missing)}`);
 }
 
 function describeRead(read: Awaited<ReturnType<Backend["readLock"]>>): Pick<CheckItem, "status" | "message"> {

@@ -25,6 +25,7 @@ export function composeSweepSettings(settings: Settings, backends: readonly Back
     overrides: listOverrides(settings, backends),
     selection: { projects: settings.projects, stacks: settings.stacks, locks: settings.locks },
     warnHeldAfter: settings.warnHeldAfter,
+    afterUnlock: { requeueStacks: settings.requeueStacks, stackEvents: settings.stackEvents, checkPending: settings.checkPending },
   };
 }
 

@@ -18,6 +18,13 @@ export async function openSources(settings: Settings, env: Readonly<Record<strin
     if (settings.probeProcesses) {
       throw new JanitorError("usage", "--probe-processes does not go with --pods-from: no command can be run in a pod of a file");
     }
+    const writing = [...(settings.requeueStacks ? ["--requeue-stacks"] : []), ...(settings.stackEvents ? ["--stack-events"] : [])];
+    if (writing.length > 0) {
+      throw new JanitorError(
+        "usage",
+        `${writing.join(" and ")} ${writing.length === 1 ? "does" : "do"} not go with --pods-from: no Stack of a file can be told anything`,
+      );
+    }
     return [await openSnapshot({ path: settings.podsFrom, ...(settings.podsTakenAt === undefined ? {} : { takenAt: settings.podsTakenAt }) })];
   }
   return openClusters({

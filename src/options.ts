@@ -131,6 +131,31 @@ const RULE_OPTIONS: readonly OptionSpec[] = [
   },
 ];
 
+/** What follows a removal. */
+const AFTER_UNLOCK_OPTIONS: readonly OptionSpec[] = [
+  {
+    key: "requeueStacks",
+    flags: "--requeue-stacks",
+    kind: "switch",
+    value: true,
+    description: "after a removal have the operator try the lock's Stack again at once: one annotation is set on it",
+  },
+  {
+    key: "stackEvents",
+    flags: "--stack-events",
+    kind: "switch",
+    value: true,
+    description: "after a removal write an Event on the lock's Stack, which 'kubectl describe' shows",
+  },
+  {
+    key: "checkPending",
+    flags: "--check-pending",
+    kind: "switch",
+    value: true,
+    description: "look into the checkpoint of a stale lock's stack: warn of pending operations, and do not requeue the Stack then",
+  },
+];
+
 const YES_OPTION: OptionSpec = { key: "yes", flags: "--yes", kind: "switch", value: true, flagOnly: true, description: "do not ask on a terminal" };
 
 const OUTPUT_OPTION: OptionSpec = {
@@ -184,6 +209,7 @@ export const SWEEP_OPTIONS: readonly OptionSpec[] = [
     kind: "count",
     description: "remove nothing in a backend where the locks of more owners would go (default 50)",
   },
+  ...AFTER_UNLOCK_OPTIONS,
   ...CLUSTER_OPTIONS,
   {
     key: "podsTakenAt",
@@ -254,6 +280,7 @@ export const UNLOCK_OPTIONS: readonly OptionSpec[] = [
   FORCE_OPTION,
   YES_OPTION,
   ...RULE_OPTIONS,
+  ...AFTER_UNLOCK_OPTIONS,
   ...CLUSTER_OPTIONS,
   {
     key: "podsTakenAt",
@@ -273,6 +300,7 @@ export const CHECK_OPTIONS: readonly OptionSpec[] = [
   ...DISCOVER_OPTIONS,
   ...OWNER_OPTIONS,
   { ...PROBE_OPTION, description: "tell whether the pods that match an owner pattern may be probed, too" },
+  ...AFTER_UNLOCK_OPTIONS.map((option) => ({ ...option, description: `tell whether the rights for it are there, too (${longName(option.flags)} of sweep)` })),
   ...CLUSTER_OPTIONS,
   OUTPUT_OPTION,
 ];

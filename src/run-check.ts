@@ -29,6 +29,7 @@ export async function runCheck(settings: Settings, surroundings: Surroundings): 
       clusters,
       owners: resolveOwners(settings),
       probe: settings.probeProcesses,
+      afterUnlock: { requeueStacks: settings.requeueStacks, stackEvents: settings.stackEvents, checkPending: settings.checkPending },
       signal: stop,
       ...(discovery === undefined ? {} : { discovery }),
     });

@@ -58,6 +58,9 @@ function refuseClusterOptions(settings: Settings): void {
     ...(settings.namespaces.length > 0 ? ["--namespace"] : []),
     ...(settings.probeProcesses ? ["--probe-processes"] : []),
     ...(settings.owners.length > 0 ? ["--owner"] : []),
+    ...(settings.requeueStacks ? ["--requeue-stacks"] : []),
+    ...(settings.stackEvents ? ["--stack-events"] : []),
+    ...(settings.checkPending ? ["--check-pending"] : []),
     ...(settings.listen === undefined ? [] : ["--listen"]),
   ];
   if (idle.length > 0) throw new JanitorError("usage", `--own-pod asks no cluster and serves nothing: leave out ${idle.join(", ")}`);

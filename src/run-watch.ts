@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 
 import { composeSweepParts, composeSweepSettings, refuseUnstated } from "./compose-sweep.ts";
 import { resolveBackends, type BackendSettings, type Settings } from "./config.ts";
+import { warnAfterUnlock } from "./core/after-unlock.ts";
 import { formatLine } from "./core/text.ts";
 import type { ClusterSource } from "./kubernetes/cluster-source.ts";
 import { mayDiscover, openBackends, refuseIdleAllowList, refuseUnstatedDiscovery } from "./open-backends.ts";
@@ -57,6 +58,7 @@ export async function runWatch(settings: Settings, surroundings: Surroundings): 
         onEvent: (event) => void stdout.write(formatLine(event)),
         onSweep: (report, whole) => {
           metrics.observe(report, whole);
+          for (const warning of warnAfterUnlock(report.locks.filter(({ record }) => record !== undefined))) void log("warn", warning);
           if (whole) pulse.beat(report);
         },
       },

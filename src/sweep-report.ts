@@ -1,5 +1,7 @@
+import { warnAfterUnlock, type AfterUnlock } from "./core/after-unlock.ts";
 import { formatIdentity, type BackendIdentity } from "./core/backend-identity.ts";
 import { findBlockedStacks } from "./core/blocked-stacks.ts";
+import type { PendingOperations } from "./core/checkpoint.ts";
 import type { ClusterObservation, StackListOfCluster } from "./core/cluster.ts";
 import type { Judgement } from "./core/judgement.ts";
 import { parseLockKey } from "./core/key.ts";
@@ -27,6 +29,10 @@ export interface SweptLock {
   readonly action: Action;
   readonly note?: string;
   readonly record?: string;
+  /** What the checkpoint of its stack holds, where that was to be looked at. */
+  readonly pending?: PendingOperations;
+  /** Whom its removal was told. */
+  readonly afterUnlock?: AfterUnlock;
 }
 
 /** A backend within a sweep. */
@@ -87,7 +93,7 @@ export function composeReport(facts: SweepFacts): SweepReport {
     locks,
     ...(stacks === undefined ? {} : { stacks }),
     refusals: [...facts.refusals],
-    warnings: [...facts.warnings, ...warnOfHolders(locks, facts.warnHeldAfter), ...warnOfLeftOut(facts.leftOut)],
+    warnings: [...facts.warnings, ...warnAfterUnlock(locks), ...warnOfHolders(locks, facts.warnHeldAfter), ...warnOfLeftOut(facts.leftOut)],
     summary: summarize(locks),
     exitCode: chooseExitCode(
       // A cluster that could not be read is a failure only where it was needed and left a lock undecided.
@@ -148,7 +154,7 @@ function warnOfLeftOut(count: number): readonly string[] {
   return count === 0 ? [] : [`${formatCount(count, "other lock")} there ${count === 1 ? "was" : "were"} not looked at`];
 }
 
-function reportLock(backend: BackendIdentity, { lock, judgement, action, note, record }: SweptLock, now: EpochNanoseconds): ReportedLock {
+function reportLock(backend: BackendIdentity, { lock, judgement, action, note, record, pending, afterUnlock }: SweptLock, now: EpochNanoseconds): ReportedLock {
   const { stack, id } = parseLockKey(lock.key);
   const owner = lock.content.kind === "readable" ? lock.content.owner : undefined;
   const since = owner?.lockedAt ?? lock.storedAt;
@@ -164,6 +170,8 @@ function reportLock(backend: BackendIdentity, { lock, judgement, action, note, r
     action,
     ...(note === undefined ? {} : { note }),
     ...(record === undefined ? {} : { record }),
+    ...(pending === undefined ? {} : { pendingOperations: pending }),
+    ...(afterUnlock === undefined ? {} : { afterUnlock }),
   };
 }
 

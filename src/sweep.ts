@@ -16,9 +16,11 @@ import { describeError, JanitorError } from "./errors.ts";
 import { judgeLocks, type LocksOfBackend } from "./judge-locks.ts";
 import type { ClusterSource } from "./kubernetes/cluster-source.ts";
 import type { AuditLog } from "./output/audit-log.ts";
+import { readPendingOperations } from "./read-checkpoint.ts";
 import { readLock, readLocks } from "./read-locks.ts";
 import { removeLock, type Removal, type Remover } from "./remove-lock.ts";
 import { composeReport, type SweptBackend, type SweptLock } from "./sweep-report.ts";
+import { tellStacks, type AfterUnlockSettings } from "./tell-stacks.ts";
 
 /** A backend that was opened, or why it could not be. */
 export type OpenedBackend =
@@ -41,6 +43,8 @@ export interface SweepSettings {
   readonly selection: LockSelection;
   /** A held lock that is older is told about. */
   readonly warnHeldAfter: Nanoseconds;
+  /** What follows a removal; nothing when absent. */
+  readonly afterUnlock?: AfterUnlockSettings;
 }
 
 /** What a sweep works with. */
@@ -112,11 +116,44 @@ class Sweep {
     await this.#judgeAll(work);
     const planned = (): readonly SweptLock[] => work.flatMap(({ locks }) => locks.filter(isPlanned));
     this.#refuse(work);
+    if (planned().length > 0 && this.#settings.afterUnlock?.checkPending === true) await this.#checkPending(work);
     if (planned().length > 0 && this.#settings.delete) await this.#ask(work);
     if (planned().length > 0) await this.#lookAgain(work);
     this.#refuse(work);
-    if (this.#settings.delete) await this.#remove(work);
+    if (this.#settings.delete) {
+      await this.#remove(work);
+      await this.#tellStacks(work);
+    }
     return this.#report(work);
+  }
+
+  /** Before anybody is asked, who may want to know. The owner is gone, so the checkpoint stays as it is. */
+  async #checkPending(work: readonly Work[]): Promise<void> {
+    for (const item of work) {
+      const checked: SweptLock[] = [];
+      // One after the other: each is whole in memory for a while.
+      for (const swept of item.locks) {
+        if (item.opened.kind === "failed" || !isPlanned(swept)) checked.push(swept);
+        else checked.push({ ...swept, pending: await readPendingOperations(item.opened.backend, swept.lock.key, this.#signal) });
+      }
+      item.locks = checked;
+    }
+  }
+
+  async #tellStacks(work: readonly Work[]): Promise<void> {
+    const { afterUnlock, rules } = this.#settings;
+    if (afterUnlock === undefined) return;
+    const removed = work.flatMap(({ opened, locks }) =>
+      opened.kind === "failed" ? [] : locks.filter(({ action }) => action === "deleted").map((swept) => ({ ...swept, backend: opened.backend.identity })),
+    );
+    const seen = new Map(this.#clusters.map(({ name, stacks }) => [name, stacks]));
+    const told = await tellStacks(removed, afterUnlock, { clusters: this.#parts.clusters, seen, owners: rules.owners, now: this.#parts.now });
+    for (const item of work) {
+      item.locks = item.locks.map((swept) => {
+        const done = told.get(swept.lock);
+        return done === undefined ? swept : { ...swept, afterUnlock: done };
+      });
+    }
   }
 
   async #ask(work: readonly Work[]): Promise<void> {

@@ -6,10 +6,12 @@ import { escapeUntrusted, formatCount, joinSome, quoteUntrusted } from "./core/t
 import { isWanted, type WantedLock } from "./core/wanted-lock.ts";
 import { JanitorError } from "./errors.ts";
 import { judgeLocks } from "./judge-locks.ts";
+import { readPendingOperations } from "./read-checkpoint.ts";
 import { readLock } from "./read-locks.ts";
 import { removeLock } from "./remove-lock.ts";
 import { composeReport, type SweptLock } from "./sweep-report.ts";
 import { sweep, type Answer, type OpenedBackend, type SweepParts, type SweepSettings } from "./sweep.ts";
+import { tellStacks } from "./tell-stacks.ts";
 
 /** A backend that is open, with its audit log. */
 export type OpenBackend = Extract<OpenedBackend, { readonly kind: "open" }>;
@@ -120,10 +122,17 @@ export async function forceUnlock(
       cutShort: signal.aborted,
       failOn: [],
     });
+  const { afterUnlock } = settings;
+  const pending = afterUnlock?.checkPending === true ? { pending: await readPendingOperations(backend, lock.key, signal) } : {};
   const overrides = [{ option: "--force", value: "" }, ...settings.overrides];
-  const answer: Answer = (await parts.confirm?.(compose({ lock, judgement, action: "would-delete" }, overrides))) ?? { kind: "yes", overrides: [] };
-  if (answer.kind === "no") return compose({ lock, judgement, action: "keep" }, overrides, ["nothing was removed: the question was not answered with yes"]);
+  const answer: Answer = (await parts.confirm?.(compose({ lock, judgement, action: "would-delete", ...pending }, overrides))) ?? { kind: "yes", overrides: [] };
+  if (answer.kind === "no")
+    return compose({ lock, judgement, action: "keep", ...pending }, overrides, ["nothing was removed: the question was not answered with yes"]);
   const used = [...answer.overrides, ...overrides];
   const removal = await removeLock(backend, audit, lock, judgement, { ...parts, overrides: used });
-  return compose({ lock, judgement, ...removal }, used);
+  const removed = removal.action === "deleted" ? [{ backend: identity, lock, judgement, ...pending }] : [];
+  // Of a cluster that was not asked for the verdict the Stacks are not known yet.
+  const tellers = { clusters: parts.clusters, seen: new Map(), owners: settings.rules.owners, now: parts.now };
+  const told = afterUnlock === undefined ? undefined : (await tellStacks(removed, afterUnlock, tellers)).get(lock);
+  return compose({ lock, judgement, ...pending, ...removal, ...(told === undefined ? {} : { afterUnlock: told }) }, used);
 }

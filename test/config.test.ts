@@ -44,6 +44,9 @@ describe("flags, variables and file", () => {
       NAMESPACE: "iac",
       DISCOVER: "true",
       PROBE_PROCESSES: "true",
+      REQUEUE_STACKS: "true",
+      STACK_EVENTS: "true",
+      CHECK_PENDING: "true",
       DISCOVER_ALLOW: "s3://acme-*",
     };
     const value = values[name.replace("PULUMI_LOCK_JANITOR_", "")] ?? "9m";

@@ -1,4 +1,4 @@
-import type { Backend, Deletion, LockEntry, LockRead, RecordStore, WriteCheck } from "../src/backends/backend.ts";
+import type { Backend, Deletion, LockEntry, LockRead, RecordStore, StateRead, WriteCheck } from "../src/backends/backend.ts";
 import type { BackendIdentity } from "../src/core/backend-identity.ts";
 import { parseLockBody } from "../src/core/lock.ts";
 import type { EpochNanoseconds, Nanoseconds } from "../src/core/time.ts";
@@ -16,6 +16,8 @@ export class MemoryBackend implements Backend {
   readonly concurrency = 4;
   readonly credential = "nobody";
   readonly objects = new Map<string, Stored>();
+  /** Checkpoints, by their keys. */
+  readonly states = new Map<string, Uint8Array>();
   readonly recordObjects = new Map<string, Uint8Array>();
   /** Every call in order, as "delete .pulumi/locks/…". */
   readonly calls: string[] = [];
@@ -61,6 +63,13 @@ export class MemoryBackend implements Backend {
     if (stored === undefined) return { kind: "gone" };
     const { bytes, version, storedAt } = stored;
     return { kind: "found", version, ...(storedAt === undefined ? {} : { storedAt }), content: parseLockBody(bytes) };
+  }
+
+  async readState(key: string, mostBytes: number): Promise<StateRead> {
+    await this.#note(`state ${key}`);
+    const bytes = this.states.get(key);
+    if (bytes === undefined) return { kind: "gone" };
+    return bytes.length > mostBytes ? { kind: "too-large", size: bytes.length } : { kind: "whole", bytes };
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {

@@ -1,6 +1,7 @@
+import type { StackEvent } from "../src/core/after-unlock.ts";
 import type { ClusterObservation, Node, Pod, ProcessObservation, StackList, StackResource } from "../src/core/cluster.ts";
 import { mayHaveHostname } from "../src/core/hostname.ts";
-import type { ClusterSource } from "../src/kubernetes/cluster-source.ts";
+import type { ClusterSource, StackRight, Telling } from "../src/kubernetes/cluster-source.ts";
 
 /** A cluster in memory that notes every look at it, and can be told to do something before one. */
 export class MemoryCluster implements ClusterSource {
@@ -17,6 +18,12 @@ export class MemoryCluster implements ClusterSource {
   readonly processes = new Map<string, ProcessObservation>();
   /** The verbs on pods/exec that are not allowed, by namespace. */
   readonly missingExecVerbs = new Map<string, readonly string[]>();
+  /** What Stacks were told: the annotation's value by `namespace/name`, and Events. */
+  readonly requeued = new Map<string, string>();
+  readonly events: (StackEvent & { readonly stack: string })[] = [];
+  /** Why nothing can be told to a Stack, if so; and where a right to tell is missing. */
+  tellingProblem: string | undefined;
+  readonly missingRights = new Map<StackRight, readonly string[]>();
   readonly calls: string[] = [];
   follow?: NonNullable<ClusterSource["follow"]>;
   reviewFollowing?: NonNullable<ClusterSource["reviewFollowing"]>;
@@ -53,6 +60,26 @@ export class MemoryCluster implements ClusterSource {
 
   findMissingExecVerbs(namespace: string): Promise<readonly string[] | undefined> {
     return Promise.resolve(this.missingExecVerbs.get(namespace));
+  }
+
+  async requeueStack({ namespace, name }: StackResource, value: string): Promise<Telling> {
+    await this.#note(`requeue ${namespace}/${name}`);
+    this.requeued.set(`${namespace}/${name}`, value);
+    return this.#telling();
+  }
+
+  async writeEvent({ namespace, name }: StackResource, event: StackEvent): Promise<Telling> {
+    await this.#note(`event ${namespace}/${name}`);
+    this.events.push({ ...event, stack: `${namespace}/${name}` });
+    return this.#telling();
+  }
+
+  findMissingRight(right: StackRight): Promise<readonly string[] | undefined> {
+    return Promise.resolve(this.missingRights.get(right));
+  }
+
+  #telling(): Telling {
+    return this.tellingProblem === undefined ? { kind: "told" } : { kind: "failed", problem: this.tellingProblem };
   }
 
   async listStacks(): Promise<StackList> {

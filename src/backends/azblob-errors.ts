@@ -38,12 +38,21 @@ export function wrapAzureError(error: unknown, backend: string, action: Action):
 }
 
 /** What the janitor does in a container, in words. */
-export type Action = "list the locks" | "read a lock" | "remove a lock" | "put a lock back" | "write a record" | "list the records" | "read a record";
+export type Action =
+  | "list the locks"
+  | "read a lock"
+  | "read a checkpoint"
+  | "remove a lock"
+  | "put a lock back"
+  | "write a record"
+  | "list the records"
+  | "read a record";
 
 /** The SAS permission that each action needs (https://learn.microsoft.com/rest/api/storageservices/create-service-sas#permissions-for-a-directory-container-or-blob). */
 const SAS_PERMISSIONS: Readonly<Record<Action, string>> = {
   "list the locks": "l",
   "read a lock": "r",
+  "read a checkpoint": "r",
   "remove a lock": "d",
   "put a lock back": "c",
   "write a record": "c",

@@ -16,8 +16,9 @@ import { fromMilliseconds, type Nanoseconds } from "../core/time.ts";
 import { JanitorError } from "../errors.ts";
 import { isTransient, readFailure, wrapAzureError, type Action } from "./azblob-errors.ts";
 import { readAzblobSettings, type AzblobCredential, type AzblobSettings } from "./azblob-settings.ts";
-import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead, type WriteCheck } from "./backend.ts";
+import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead, type StateRead, type WriteCheck } from "./backend.ts";
 import {
+  collectBytes,
   compareClocks,
   composeRecords,
   deleteTwice,
@@ -95,6 +96,12 @@ class AzblobBackend implements Backend {
         ...(read.modifiedAt === undefined ? {} : { storedAt: fromMilliseconds(read.modifiedAt.getTime()) }),
       };
     });
+  }
+
+  async readState(key: string, mostBytes: number, signal: AbortSignal): Promise<StateRead> {
+    const read = await this.#download(key, mostBytes, "read a checkpoint", signal);
+    if (read === undefined) return { kind: "gone" };
+    return read.kind === "whole" ? { kind: "whole", bytes: read.bytes } : { kind: "too-large", size: read.size };
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {
@@ -207,9 +214,8 @@ class AzblobBackend implements Backend {
         if (stream !== undefined && "destroy" in stream && typeof stream.destroy === "function") stream.destroy();
         return { kind: "too-large", size, ...about };
       }
-      const chunks: Uint8Array[] = [];
-      if (stream !== undefined) for await (const chunk of stream) chunks.push(typeof chunk === "string" ? Buffer.from(chunk) : chunk);
-      return { kind: "whole", bytes: new Uint8Array(Buffer.concat(chunks)), ...about };
+      const bytes = stream === undefined ? new Uint8Array() : await collectBytes(stream, limit);
+      return bytes === undefined ? { kind: "too-large", size: limit + 1, ...about } : { kind: "whole", bytes, ...about };
     } catch (error) {
       signal.throwIfAborted();
       const { code, status } = readFailure(error);

@@ -13,6 +13,12 @@ export type LockRead =
   | { readonly kind: "found"; readonly version: string; readonly storedAt?: EpochNanoseconds; readonly content: LockContent }
   | { readonly kind: "gone" };
 
+/** A part of Pulumi's state as read, whole or not at all; `size` is its length in bytes, or how many of them were seen. */
+export type StateRead =
+  | { readonly kind: "whole"; readonly bytes: Uint8Array }
+  | { readonly kind: "too-large"; readonly size: number }
+  | { readonly kind: "gone" };
+
 /**
  * What became of a conditional delete. `vanished`: the lock was gone already. `changed`: another version is there, and stays.
  * `deleted-unconfirmed`: a delete was sent again after a failure and met no lock, so the first may have removed it.
@@ -45,6 +51,8 @@ export interface Backend {
   listLocks(signal: AbortSignal): AsyncIterable<readonly LockEntry[]>;
   /** Reads one lock, at most `MAX_LOCK_BYTES` of it. A refusal to read it is content of kind `unread`. */
   readLock(key: string, signal: AbortSignal): Promise<LockRead>;
+  /** Reads one object below `.pulumi/stacks/`, at most `mostBytes` of it. */
+  readState(key: string, mostBytes: number, signal: AbortSignal): Promise<StateRead>;
   /** Removes the lock only if it is still the version that was read. */
   deleteLock(key: string, version: string): Promise<Deletion>;
   /** Puts a lock back, only if nothing is there. */

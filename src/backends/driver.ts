@@ -23,6 +23,20 @@ export interface ListedPage {
   readonly token: string | undefined;
 }
 
+/** Takes the bytes of an answer, no more than `limit` of them: what a server says of their number is not relied on. Undefined where there are more. */
+export async function collectBytes(chunks: AsyncIterable<unknown>, limit: number): Promise<Uint8Array | undefined> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of chunks) {
+    const bytes = chunk instanceof Uint8Array ? chunk : Buffer.from(String(chunk));
+    size += bytes.length;
+    // To leave the loop ends the stream.
+    if (size > limit) return undefined;
+    parts.push(bytes);
+  }
+  return new Uint8Array(Buffer.concat(parts));
+}
+
 /** Lists page by page. Throws `backend-listing-broken` where the store sends the same token again: such a list would never end, and may lack anything. */
 export async function* listPages(
   backend: string,

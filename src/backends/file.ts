@@ -5,7 +5,7 @@ import { homedir, userInfo } from "node:os";
 import { dirname, join } from "node:path";
 
 import { formatIdentity, type BackendIdentity } from "../core/backend-identity.ts";
-import { LOCKS_FOLDER } from "../core/key.ts";
+import { LOCKS_FOLDER, STACKS_FOLDER } from "../core/key.ts";
 import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody, type LockContent } from "../core/lock.ts";
 import { JanitorError, systemCode } from "../errors.ts";
 import {
@@ -17,6 +17,7 @@ import {
   type LockRead,
   type Recovered,
   type RecordStore,
+  type StateRead,
   type WriteCheck,
 } from "./backend.ts";
 import { MAX_RECORD_BYTES } from "./driver.ts";
@@ -72,6 +73,7 @@ export async function openFile({ url, now }: BackendOptions): Promise<Backend> {
         return { kind: "found", version: "", content: { kind: "unread", problem: wrapFileError(error, backend, "read the lock").message } };
       }
     },
+    readState: (key, mostBytes) => guard("read a checkpoint", () => readState(root, key, mostBytes)),
     deleteLock: (key, version) => guard("remove a lock", () => folder.deleteLock(key, version)),
     createLock: (key, body) => guard("put a lock back", () => folder.createLock(key, body)),
     // A folder has no clock of its own: its times are the writer's (on NFS too).
@@ -190,11 +192,22 @@ class LockFolder {
   }
 
   #path(key: string): string {
-    if (!key.startsWith(LOCKS_FOLDER) || key.split("/").some((part) => part === "" || part === "." || part === "..")) {
-      throw new JanitorError("record-invalid", "this is no key of a lock");
-    }
+    if (!isBelow(LOCKS_FOLDER, key)) throw new JanitorError("record-invalid", "this is no key of a lock");
     return join(this.#root, key);
   }
+}
+
+function isBelow(folder: string, key: string): boolean {
+  return key.startsWith(folder) && key.split("/").every((part) => part !== "" && part !== "." && part !== "..");
+}
+
+async function readState(root: string, key: string, mostBytes: number): Promise<StateRead> {
+  if (!isBelow(STACKS_FOLDER, key)) return { kind: "gone" };
+  const read = await readRegularFile(join(root, key), mostBytes);
+  if (read === undefined) return { kind: "gone" };
+  if (read.kind === "file") return { kind: "whole", bytes: read.bytes };
+  if (read.kind === "too-large") return { kind: "too-large", size: Number(read.stats.size) };
+  throw new Error("it is no regular file");
 }
 
 function openRecords(root: string, guard: Guard): RecordStore {

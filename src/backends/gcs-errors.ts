@@ -30,6 +30,7 @@ export function isTransient({ status }: GoogleFailure): boolean {
 const PERMISSIONS = {
   "list the locks": "storage.objects.list",
   "read a lock": "storage.objects.get",
+  "read a checkpoint": "storage.objects.get",
   "remove a lock": "storage.objects.delete",
   "put a lock back": "storage.objects.create",
   "write a record": "storage.objects.create",

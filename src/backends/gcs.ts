@@ -5,7 +5,7 @@ import { escapeKeyFor, LOCKS_FOLDER } from "../core/key.ts";
 import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts";
 import { parseTimestamp, type EpochNanoseconds, type Nanoseconds } from "../core/time.ts";
 import { JanitorError } from "../errors.ts";
-import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, WriteCheck } from "./backend.ts";
+import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, StateRead, WriteCheck } from "./backend.ts";
 import { composeRecords, describeRefusedWrite, listPages, MAX_RECORD_BYTES, readUnlessDenied, type ListedPage } from "./driver.ts";
 import { isTransient, readFailure, wrapGoogleError, type Action } from "./gcs-errors.ts";
 import { readGcsSettings, type GcsSettings } from "./gcs-settings.ts";
@@ -102,6 +102,12 @@ class GcsBackend implements Backend {
       // When it was stored the listing tells; a download's headers do not.
       return { kind: "found", version: read.generation, content };
     });
+  }
+
+  async readState(key: string, mostBytes: number): Promise<StateRead> {
+    const read = await this.#download(key, mostBytes, "read a checkpoint");
+    if (read === undefined) return { kind: "gone" };
+    return read.kind === "whole" ? { kind: "whole", bytes: read.bytes } : { kind: "too-large", size: read.size };
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {
@@ -219,12 +225,23 @@ class GcsBackend implements Backend {
 
   async #download(key: string, limit: number, action: Action): Promise<Downloaded | undefined> {
     try {
-      return await this.#within(readStream(this.#parts.reading.file(this.#prefix + key), limit));
+      return await this.#within(this.#readStart(key, limit));
     } catch (error) {
       if (readFailure(error).status === 404) {
         if (await this.#bucketIsThere(action)) return undefined;
       }
       throw wrapGoogleError(error, this.#name, action);
+    }
+  }
+
+  async #readStart(key: string, limit: number): Promise<Downloaded> {
+    const file = this.#parts.reading.file(this.#prefix + key);
+    try {
+      return await readStream(file, limit, limit);
+    } catch (error) {
+      // An empty object has no part that could be asked for.
+      if (readFailure(error).status !== 416) throw error;
+      return await readStream(file, limit, undefined);
     }
   }
 
@@ -248,9 +265,10 @@ class GcsBackend implements Backend {
   }
 }
 
-/** One request: the generation comes in a header beside the content (https://cloud.google.com/storage/docs/xml-api/reference-headers#xgooggeneration). */
-async function readStream(file: File, limit: number): Promise<Downloaded> {
-  const stream = file.createReadStream({ validation: false, decompress: false });
+/**
+ * One request, for no more than one byte above the limit: the SDK sends a request again whose answer is not read to its end, and the next one then gets none. The generation comes in a header beside the content (https://cloud.google.com/storage/docs/xml-api/reference-headers#xgooggeneration). */
+async function readStream(file: File, limit: number, end: number | undefined): Promise<Downloaded> {
+  const stream = file.createReadStream({ validation: false, decompress: false, ...(end === undefined ? {} : { end }) });
   const headers = new Promise<Readonly<Record<string, unknown>>>((done, fail) => {
     stream.once("response", (response: { readonly headers: Readonly<Record<string, unknown>> }) => done({ ...response.headers }));
     stream.once("error", fail);
@@ -260,12 +278,16 @@ async function readStream(file: File, limit: number): Promise<Downloaded> {
   for await (const chunk of stream as AsyncIterable<unknown>) {
     const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk));
     size += bytes.length;
-    // What is too large for a lock is not read to its end.
+    // For a server that sends more than it was asked for.
     if (size > limit) break;
     chunks.push(bytes);
   }
-  const generation = String((await headers)["x-goog-generation"]);
-  return size > limit ? { kind: "too-large", size, generation } : { kind: "whole", bytes: new Uint8Array(Buffer.concat(chunks)), generation };
+  const { "x-goog-generation": generationHeader, "content-range": range } = await headers;
+  const generation = String(generationHeader);
+  const whole = /\/(\d+)$/.exec(String(range))?.[1];
+  return size > limit
+    ? { kind: "too-large", size: whole === undefined ? size : Number(whole), generation }
+    : { kind: "whole", bytes: new Uint8Array(Buffer.concat(chunks)), generation };
 }
 
 type Downloaded = { readonly generation: string } & (

@@ -4,6 +4,7 @@ import { composeBackendError, type FailureDescription } from "./driver.ts";
 const PRIVILEGES = {
   "list the locks": "SELECT",
   "read a lock": "SELECT",
+  "read a checkpoint": "SELECT",
   "remove a lock": "DELETE and SELECT",
   "put a lock back": "INSERT",
   "write a record": "INSERT",

@@ -5,7 +5,7 @@ import { LOCKS_FOLDER } from "../core/key.ts";
 import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts";
 import { fromMilliseconds, type Nanoseconds } from "../core/time.ts";
 import { JanitorError } from "../errors.ts";
-import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, WriteCheck } from "./backend.ts";
+import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, StateRead, WriteCheck } from "./backend.ts";
 import { composeRecords, deleteTwice, MAX_RECORD_BYTES, readUnlessDenied } from "./driver.ts";
 import { isUnanswered, wrapPostgresError, type Action } from "./postgres-errors.ts";
 import { readPostgresSettings, type PostgresSettings, type PostgresTls } from "./postgres-settings.ts";
@@ -86,6 +86,12 @@ class PostgresBackend implements Backend {
       const content = row.body === undefined ? describeTooLarge(row.size) : parseLockBody(Buffer.from(row.body, "base64"));
       return { kind: "found", version: row.version, storedAt: fromMilliseconds(row.storedAt.getTime()), content };
     });
+  }
+
+  async readState(key: string, mostBytes: number): Promise<StateRead> {
+    const row = await this.#select(key, mostBytes, "read a checkpoint");
+    if (row === undefined) return { kind: "gone" };
+    return row.body === undefined ? { kind: "too-large", size: row.size } : { kind: "whole", bytes: Buffer.from(row.body, "base64") };
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {

@@ -30,6 +30,7 @@ export function isTransient({ status, code }: AwsFailure): boolean {
 const PERMISSIONS = {
   "list the locks": "s3:ListBucket on the bucket",
   "read a lock": "s3:GetObject (and s3:ListBucket: without it a missing object is denied too; kms:Decrypt for an encrypted bucket)",
+  "read a checkpoint": "s3:GetObject (and s3:ListBucket: without it a missing object is denied too; kms:Decrypt for an encrypted bucket)",
   "remove a lock": "s3:DeleteObject and s3:GetObject",
   "put a lock back": "s3:PutObject",
   "write a record": "s3:PutObject on .pulumi-lock-janitor/audit/ (and kms:GenerateDataKey for an encrypted bucket)",

@@ -17,8 +17,18 @@ import { escapeKeyFor, LOCKS_FOLDER } from "../core/key.ts";
 import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts";
 import { fromMilliseconds, type EpochNanoseconds, type Nanoseconds } from "../core/time.ts";
 import { JanitorError } from "../errors.ts";
-import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, WriteCheck } from "./backend.ts";
-import { compareClocks, composeRecords, describeRefusedWrite, listPages, MAX_RECORD_BYTES, readUnlessDenied, withTimeout, type ListedPage } from "./driver.ts";
+import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, StateRead, WriteCheck } from "./backend.ts";
+import {
+  collectBytes,
+  compareClocks,
+  composeRecords,
+  describeRefusedWrite,
+  listPages,
+  MAX_RECORD_BYTES,
+  readUnlessDenied,
+  withTimeout,
+  type ListedPage,
+} from "./driver.ts";
 import { isTransient, readFailure, wrapAwsError, type Action } from "./s3-errors.ts";
 import { readS3Settings, type S3Settings } from "./s3-settings.ts";
 
@@ -103,6 +113,12 @@ class S3Backend implements Backend {
       const content = read.kind === "whole" ? parseLockBody(read.bytes) : describeTooLarge(read.size);
       return { kind: "found", version: read.etag, content, ...(read.storedAt === undefined ? {} : { storedAt: read.storedAt }) };
     });
+  }
+
+  async readState(key: string, mostBytes: number, signal: AbortSignal): Promise<StateRead> {
+    const read = await this.#download(key, mostBytes, "read a checkpoint", signal);
+    if (read === undefined) return { kind: "gone" };
+    return read.kind === "whole" ? { kind: "whole", bytes: read.bytes } : { kind: "too-large", size: read.size };
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {
@@ -269,7 +285,10 @@ class S3Backend implements Backend {
         if (response.Body !== undefined && "destroy" in response.Body && typeof response.Body.destroy === "function") response.Body.destroy();
         return { kind: "too-large", size, ...about };
       }
-      return { kind: "whole", bytes: (await response.Body?.transformToByteArray()) ?? new Uint8Array(), ...about };
+      const stream = response.Body;
+      const bytes =
+        stream === undefined ? new Uint8Array() : Symbol.asyncIterator in stream ? await collectBytes(stream, limit) : await stream.transformToByteArray();
+      return bytes === undefined ? { kind: "too-large", size: limit + 1, ...about } : { kind: "whole", bytes, ...about };
     } catch (error) {
       signal.throwIfAborted();
       const { code, status } = readFailure(error);

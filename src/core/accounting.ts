@@ -44,7 +44,30 @@ export function accountForLock(
   return unseen === undefined ? { kind: "unaccounted" } : { kind: "unaccounted", unseen };
 }
 
-function accountsFor(resource: StackResource, lockedStack: string, hostname: string, patterns: readonly OwnerPattern[], backend: BackendIdentity): boolean {
+/**
+ * The Stacks of one cluster that account for a lock, as `accountForLock` finds them: those whose operator may be waiting for it to go. A host that matches no pattern says nothing of
+ * them, so a Stack has to name the lock's backend itself then.
+ */
+export function findStacksOf(
+  key: string,
+  hostname: string,
+  patterns: readonly OwnerPattern[],
+  backend: BackendIdentity,
+  stacks: readonly StackResource[],
+): readonly StackResource[] {
+  const { stack } = parseLockKey(key);
+  const asked: readonly Pick<OwnerPattern, "profile">[] = patterns.length === 0 ? [{ profile: "explicit" }] : patterns;
+  const named = stacks.filter((resource) => resource.kind === "Stack" && (patterns.length > 0 || resource.backend !== undefined));
+  return named.filter((resource) => accountsFor(resource, stack, hostname, asked, backend));
+}
+
+function accountsFor(
+  resource: StackResource,
+  lockedStack: string,
+  hostname: string,
+  patterns: readonly Pick<OwnerPattern, "profile">[],
+  backend: BackendIdentity,
+): boolean {
   if (resource.backend !== undefined && !meansBackend(resource.backend, backend)) return false;
   const namesStack = resource.stacks.some((name) => {
     const reference = parseStackReference(name);

@@ -1,33 +1,43 @@
 import * as z from "zod";
 
-import { LOCKS_FOLDER, stackFolder } from "./key.ts";
+/** What a stack's checkpoint says of operations that were begun and of which nobody knows the end. */
+export const pendingOperations = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("none") }),
+  z.object({ kind: z.literal("some"), count: z.int() }),
+  z.object({ kind: z.literal("unknown"), problem: z.string() }),
+]);
+export type PendingOperations = z.infer<typeof pendingOperations>;
 
-/** The folder of the checkpoints below the backend's prefix (pkg/backend/diy/backend.go, `workspace.StackDir`). */
-const STACKS_FOLDER = ".pulumi/stacks/";
+/**
+ * Pulumi's checkpoint, reduced to what is counted (sdk/go/common/apitype/core.go, `VersionedCheckpoint`, `CheckpointV3`, `DeploymentV3`). Version 4 adds a list of features
+ * to version 3.
+ */
+const checkpoint = z.object({
+  version: z.union([z.literal(3), z.literal(4)]),
+  checkpoint: z.object({ latest: z.object({ pending_operations: z.array(z.unknown()).nullish() }).nullish() }),
+});
 
-const checkpointFile = z.object({ checkpoint: z.object({ latest: z.object({ pending_operations: z.array(z.unknown()).nullish() }).nullish() }) });
-
-/** What a checkpoint says of operations that an update began and never ended. */
-export type PendingOperations = { readonly kind: "counted"; readonly count: number } | { readonly kind: "unknown"; readonly problem: string };
-
-/** Where the checkpoint of a lock's stack may be, plain and compressed; the same layout as the lock's (pkg/backend/diy/store.go, `StackBasePath`). Empty for a lock of no stack. */
-export function listCheckpointKeys(lockKey: string): readonly string[] {
-  // The organization is in the folder of locks only.
-  const stack = stackFolder(lockKey.slice(LOCKS_FOLDER.length))
-    .replace(/\/$/, "")
-    .replace(/^organization\//, "");
-  return !lockKey.startsWith(LOCKS_FOLDER) || stack === "" ? [] : [`${STACKS_FOLDER}${stack}.json`, `${STACKS_FOLDER}${stack}.json.gz`];
+/** Counts the pending operations of a checkpoint, given as text that is not compressed. */
+export function countPendingOperations(text: string): PendingOperations {
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch {
+    // What the parser says may quote the state.
+    return { kind: "unknown", problem: "its checkpoint is no JSON" };
+  }
+  const parsed = checkpoint.safeParse(document);
+  if (!parsed.success) return { kind: "unknown", problem: "its checkpoint is of no version that is known here (3 or 4)" };
+  const count = parsed.data.checkpoint.latest?.pending_operations?.length ?? 0;
+  return count === 0 ? { kind: "none" } : { kind: "some", count };
 }
 
-/** Counts `checkpoint.latest.pending_operations` of a checkpoint's text, where an update that was killed leaves what it had begun (sdk/go/common/apitype/core.go). */
-export function countPendingOperations(text: string): PendingOperations {
-  let content: unknown;
-  try {
-    content = JSON.parse(text);
-  } catch {
-    return { kind: "unknown", problem: "the checkpoint is no JSON" };
-  }
-  const parsed = checkpointFile.safeParse(content);
-  if (!parsed.success) return { kind: "unknown", problem: "the checkpoint has a shape that is not known" };
-  return { kind: "counted", count: parsed.data.checkpoint.latest?.pending_operations?.length ?? 0 };
+/**
+ * What several checkpoints of one stack say together. Pulumi takes the latest of them, and which that is a store does not always tell: what any of them says is believed,
+ * and what one does not tell is not known.
+ */
+export function combinePendingOperations(found: readonly PendingOperations[]): PendingOperations {
+  const some = found.filter((each) => each.kind === "some");
+  if (some.length > 0) return { kind: "some", count: Math.max(...some.map(({ count }) => count)) };
+  return found.find(({ kind }) => kind === "unknown") ?? found[0] ?? { kind: "unknown", problem: "it has no checkpoint" };
 }

@@ -88,6 +88,7 @@ export interface StackResource {
   readonly kind: "Stack" | "Workspace";
   readonly namespace: string;
   readonly name: string;
+  readonly uid?: string;
   /** `spec.stack` (for a Workspace its `spec.stacks[].name`). */
   readonly stacks: readonly string[];
   /** `spec.backend`. */

@@ -1,6 +1,9 @@
 /** The folder of all locks below the backend's prefix (pkg/backend/diy/backend.go, `workspace.LockDir`). */
 export const LOCKS_FOLDER = ".pulumi/locks/";
 
+/** The folder of all stacks' checkpoints (`workspace.StackDir`). */
+export const STACKS_FOLDER = ".pulumi/stacks/";
+
 /** What a lock's key says: which stack it locks and what the lock is called. */
 export interface LockName {
   /** The stack as Pulumi names it: `organization/<project>/<stack>`, or `<stack>` in the legacy layout; empty for a file directly in the folder. */
@@ -47,6 +50,18 @@ export function parseLockKey(key: string): LockName {
 /** The folder that holds a lock: while any object is in it, Pulumi takes the stack for locked. */
 export function stackFolder(key: string): string {
   return key.slice(0, key.lastIndexOf("/") + 1);
+}
+
+/**
+ * Where Pulumi may keep the checkpoint of the stack that a lock is of: plain, or compressed in one of two ways (pkg/backend/diy/state.go, `stackPath`; store.go,
+ * `StackBasePath`). None where the key names no stack. The store's spelling of the key is kept.
+ */
+export function findCheckpointKeys(lockKey: string): readonly string[] {
+  const parts = stackFolder(lockKey).slice(LOCKS_FOLDER.length, -1).split("/");
+  const [organization, project = "", stack = ""] = parts;
+  const path = parts.length === 1 ? organization : parts.length === 3 && organization === "organization" ? `${project}/${stack}` : "";
+  if (!lockKey.startsWith(LOCKS_FOLDER) || path === undefined || path.split("/").includes("")) return [];
+  return [".json", ".json.gz", ".json.zst"].map((ending) => STACKS_FOLDER + path + ending);
 }
 
 /** How Pulumi reads the name of a stack on a self-managed backend (pkg/backend/diy/store.go, `parseStackReference`). */

@@ -1,5 +1,7 @@
 import * as z from "zod";
 
+import { afterUnlock } from "./after-unlock.ts";
+import { pendingOperations } from "./checkpoint.ts";
 import type { CandidateEvidence, Judgement } from "./judgement.ts";
 import type { Owner } from "./lock.ts";
 
@@ -107,6 +109,10 @@ export const reportedLock = z.object({
   note: z.string().exactOptional(),
   /** The record of the removal, for `restore`. */
   record: z.string().exactOptional(),
+  /** What the checkpoint of the stack holds (`--check-pending`); only of a lock that was, or would be, removed. */
+  pendingOperations: pendingOperations.exactOptional(),
+  /** Whom its removal was told (`--requeue-stacks`, `--stack-events`). */
+  afterUnlock: afterUnlock.exactOptional(),
 });
 export type ReportedLock = z.infer<typeof reportedLock>;
 

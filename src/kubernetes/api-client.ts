@@ -26,7 +26,7 @@ export interface ApiClientOptions {
 /** Milliseconds between two attempts to get better credentials, while none are accepted. */
 const RENEWAL_PAUSE = 15_000;
 
-/** Reads, and reviews that are not kept, of one cluster's API. Nothing is sent, not even the client loaded, before the first. */
+/** Reads of one cluster's API, reviews that are not kept, and the few writes that come after a removal. Nothing is sent, not even the client loaded, before the first. */
 export class ApiClient {
   readonly #options: ApiClientOptions;
   #connection: Promise<Connection> | undefined;
@@ -83,6 +83,16 @@ export class ApiClient {
     return await this.#send("POST", path, {}, JSON.stringify(review), signal);
   }
 
+  /** Sends one POST of an object that the API server keeps. Throws as `get` does. */
+  async create(path: string, object: object, signal: AbortSignal): Promise<ApiAnswer> {
+    return await this.#send("POST", path, {}, JSON.stringify(object), signal);
+  }
+
+  /** Sends one merge patch: what it does not name stays as it is (RFC 7396). Throws as `get` does. */
+  async patch(path: string, query: Readonly<Record<string, string>>, change: object, signal: AbortSignal): Promise<ApiAnswer> {
+    return await this.#send("PATCH", path, query, JSON.stringify(change), signal);
+  }
+
   /** Runs one command in a container and gives what it wrote. Throws as `get` does. */
   async runCommand(path: string, mostBytes: number, signal: AbortSignal): Promise<CommandAnswer> {
     const command = { path, timeout: this.#options.requestTimeout, mostBytes, signal };
@@ -104,7 +114,7 @@ export class ApiClient {
   }
 
   async #send(
-    method: "GET" | "POST",
+    method: ApiRequest["method"],
     path: string,
     query: Readonly<Record<string, string>>,
     body: string | undefined,

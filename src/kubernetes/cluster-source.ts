@@ -1,4 +1,6 @@
-import type { ClusterObservation, Pod, ProcessObservation, StackList } from "../core/cluster.ts";
+import type { StackEvent } from "../core/after-unlock.ts";
+import type { ClusterObservation, Pod, ProcessObservation, StackList, StackResource } from "../core/cluster.ts";
+import type { EpochNanoseconds } from "../core/time.ts";
 
 /** A reason to look. */
 export type ClusterSign =
@@ -12,6 +14,12 @@ export type ClusterSign =
   | { readonly kind: "unfollowed"; readonly what: string; readonly problem: string; readonly denied: boolean }
   /** They come, or come again. */
   | { readonly kind: "followed"; readonly what: string };
+
+/** What came of telling a Stack something. */
+export type Telling = { readonly kind: "told" } | { readonly kind: "failed"; readonly problem: string };
+
+/** What may be told to Stacks, as rights name it. */
+export type StackRight = "patch stacks.pulumi.com" | "create events";
 
 /** A cluster that can be looked at again and again, each time after the locks were read. */
 export interface ClusterSource {
@@ -34,6 +42,15 @@ export interface ClusterSource {
   findMissingExecVerbs?(namespace: string, signal: AbortSignal): Promise<readonly string[] | undefined>;
   /** Whether the changes of each kind of object that `follow` follows may be asked for, for `check`; undefined where it cannot be told. */
   reviewFollowing?(signal: AbortSignal): Promise<readonly { readonly what: string; readonly allowed: boolean | undefined }[]>;
+  /**
+   * Tells the operator to try a Stack again: sets the one annotation to a value that it has not seen, and changes nothing else. Never throws for what the cluster refuses. Absent where
+   * nothing can be written: a file. The same holds for `writeEvent`.
+   */
+  requeueStack?(stack: StackResource, value: string, signal: AbortSignal): Promise<Telling>;
+  /** Writes an Event on a Stack. */
+  writeEvent?(stack: StackResource, event: StackEvent, at: EpochNanoseconds, signal: AbortSignal): Promise<Telling>;
+  /** Where a right to tell Stacks is missing, for `check`: nowhere, everywhere or in some of the namespaces that are asked; undefined where it cannot be told. */
+  findMissingRight?(right: StackRight, signal: AbortSignal): Promise<readonly string[] | undefined>;
   /** All Stacks and Workspaces, for the backends that they name. */
   listStacks(signal: AbortSignal): Promise<StackList>;
   /** As whom requests are sent, for `check`; undefined where it cannot be told. */

@@ -15,10 +15,10 @@ import { pickDefined } from "./pick-defined.ts";
 
 /** One request, as a connection sends it. */
 export interface ApiRequest {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "PATCH";
   /** With its query. */
   readonly path: string;
-  /** JSON. */
+  /** JSON; of a PATCH a merge patch. */
   readonly body?: string;
   /** The longest wait for the headers, in milliseconds, and between two parts of the body unless `silence` says otherwise. */
   readonly timeout: number;
@@ -93,7 +93,7 @@ export function connect(access: ClusterAccess, env: Readonly<Record<string, stri
       const { headers, tls } = await takeCredentials(signal);
       return await request(`${serverOf(config)}${path}`, {
         method,
-        headers: { accept: "application/json", ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
+        headers: { accept: "application/json", ...(body === undefined ? {} : { "content-type": contentTypeOf(method) }), ...headers },
         ...(body === undefined ? {} : { body }),
         dispatcher: sendAgain(dispatcherFor(tls), silence),
         headersTimeout: timeout,
@@ -113,6 +113,10 @@ export function connect(access: ClusterAccess, env: Readonly<Record<string, stri
       await current?.dispatcher.destroy();
     },
   };
+}
+
+function contentTypeOf(method: ApiRequest["method"]): string {
+  return method === "PATCH" ? "application/merge-patch+json" : "application/json";
 }
 
 /** Loads what is configured, and refuses what can never work, before anything is sent. */

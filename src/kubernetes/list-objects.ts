@@ -78,8 +78,12 @@ async function listOnce(
   }
 }
 
-/** Why a list or a watch could not be had, naming the verb that is missing. */
-export function describeRefusal(answer: Exclude<ApiAnswer, { kind: "ok" }>, { name }: ListedResource, verb: "list" | "watch" = "list"): string {
+/** Why a list, a watch or a write could not be had, naming the verb that is missing. */
+export function describeRefusal(
+  answer: Exclude<ApiAnswer, { kind: "ok" }>,
+  { name }: ListedResource,
+  verb: "list" | "watch" | "patch" | "create" = "list",
+): string {
   if (answer.kind === "unreachable") return answer.problem;
   switch (answer.status) {
     case 401:

@@ -12,6 +12,7 @@ import { findMissingExecVerbs, probeProcesses } from "./probe-processes.ts";
 import { readNode, readPod, readStack } from "./read-objects.ts";
 import { readFailure, readStopped } from "./read-signs.ts";
 import { reviewAccess } from "./review-access.ts";
+import { findMissingRight, requeueStack, writeEvent } from "./tell-stacks.ts";
 
 /** The janitor's own pod, which must be in every whole list of the cluster it runs in. */
 export interface OwnPod {
@@ -44,7 +45,7 @@ const podName = z.object({ metadata: z.object({ namespace: z.string(), name: z.s
 const selfReview = z.object({ status: z.object({ userInfo: z.object({ username: z.string() }) }) });
 const uidObject = z.object({ metadata: z.object({ uid: z.string() }) });
 
-/** A cluster behind its API server. Only reads are sent, and with a probe the one command that reads. */
+/** A cluster behind its API server. Only reads are sent, with a probe the one command that reads, and what a Stack is to be told after a removal. */
 export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = PAGE_SIZE }: LiveClusterOptions): ClusterSource {
   const query = { limit: String(pageSize) };
   const within = (path: string, resource: string): readonly Place[] =>
@@ -161,6 +162,9 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
     },
     probe: (pod, signal) => probeProcesses(client, pod, signal),
     findMissingExecVerbs: (namespace, signal) => findMissingExecVerbs(client, namespace, signal),
+    requeueStack: (stack, value, signal) => requeueStack(client, stack, value, signal),
+    writeEvent: (stack, event, at, signal) => writeEvent(client, stack, event, at, signal),
+    findMissingRight: (right, signal) => findMissingRight(client, right, namespaces, signal),
     listStacks,
     whoAmI: async (signal) => {
       const answer = await client.post(

@@ -158,7 +158,7 @@ const stackStatus = optional(z.object({ lastUpdate: optional(z.object({ state: o
 
 const stackObject = z.object({
   kind: optional(z.string()),
-  metadata: z.object({ name: z.string(), namespace: z.string().default("") }),
+  metadata: z.object({ name: z.string(), namespace: z.string().default(""), uid: optional(z.string()) }),
   spec: z.object({ stack: optional(z.string()), backend: optional(z.string()), stacks: list(z.object({ name: z.string() })) }).prefault({}),
   status: stackStatus,
 });
@@ -170,6 +170,7 @@ export function readStack(value: unknown): StackResource {
     kind: kind === "Workspace" ? ("Workspace" as const) : ("Stack" as const),
     namespace: meta.namespace,
     name: meta.name,
+    uid: meta.uid,
     stacks: [...(spec.stack === undefined ? [] : [spec.stack]), ...spec.stacks.map(({ name }) => name)],
     backend: spec.backend === "" ? undefined : spec.backend,
     lastUpdateState: status?.lastUpdate?.state,

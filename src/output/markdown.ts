@@ -2,6 +2,7 @@ import type { List, ListItem, PhrasingContent, RootContent, TableRow } from "mda
 import { gfmTableToMarkdown } from "mdast-util-gfm-table";
 import { toMarkdown } from "mdast-util-to-markdown";
 
+import { describeAfterUnlock } from "../core/after-unlock.ts";
 import type { ReportedLock, SweepReport } from "../core/report.ts";
 import { escapeUntrusted, formatCount } from "../core/text.ts";
 import { adviseOn } from "./advice.ts";
@@ -73,8 +74,10 @@ function whyOf(locks: readonly ReportedLock[]): List {
   return listOf(locks.map((lock) => [code(describeStack(lock)), text(` is ${lock.verdict}, ${lock.reason}: `), code(lock.message), ...noteOf(lock)]));
 }
 
-function noteOf({ note, record }: ReportedLock): PhrasingContent[] {
-  return [...(note === undefined ? [] : [text("; "), code(note)]), ...(record === undefined ? [] : [text("; record "), code(record)])];
+function noteOf(lock: ReportedLock): PhrasingContent[] {
+  const { note, record } = lock;
+  const told = describeAfterUnlock(lock).flatMap((line) => [text("; "), code(line)]);
+  return [...(note === undefined ? [] : [text("; "), code(note)]), ...told, ...(record === undefined ? [] : [text("; record "), code(record)])];
 }
 
 function blockedOf({ stacks = [] }: SweepReport): RootContent[] {

@@ -1,5 +1,6 @@
 import cliui from "cliui";
 
+import { describeAfterUnlock } from "../core/after-unlock.ts";
 import { formatIdentity } from "../core/backend-identity.ts";
 import type { ReportedLock, SweepReport } from "../core/report.ts";
 import { escapeUntrusted } from "../core/text.ts";
@@ -25,6 +26,7 @@ function renderColumns(locks: readonly ReportedLock[], { paint, width, verbose }
       below: [
         `${lock.reason}: ${lock.message}`,
         ...(lock.note === undefined ? [] : [escapeUntrusted(lock.note)]),
+        ...describeAfterUnlock(lock).map((line) => escapeUntrusted(line)),
         ...(severalBackends ? [`in ${formatIdentity(lock.backend)}`] : []),
         ...(lock.record === undefined ? [] : [`record ${lock.record}`]),
         ...(verbose ? describeRules(lock) : []),
@@ -46,6 +48,7 @@ function renderBlocks(locks: readonly ReportedLock[], { paint, width, verbose }:
     line(`${describeOwner(lock)}, ${describeAge(lock)} old: ${describeAction(lock)}`);
     line(paint("dim", `${lock.reason}: ${lock.message}`));
     if (lock.note !== undefined) line(paint("dim", escapeUntrusted(lock.note)));
+    for (const told of describeAfterUnlock(lock)) line(paint("dim", escapeUntrusted(told)));
     if (lock.record !== undefined) line(paint("dim", `record ${lock.record}`));
     if (verbose) for (const rule of describeRules(lock)) line(paint("dim", rule));
   }

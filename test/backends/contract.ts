@@ -62,6 +62,7 @@ export interface ContractedBackend {
 }
 
 const KEY = ".pulumi/locks/organization/shop/prod/2b77c4d1-8e2f-4b8e-a1a5-6f2b0c9d8e7f.json";
+const CHECKPOINT = ".pulumi/stacks/shop/prod.json";
 const never = new AbortController().signal;
 
 export function aLock(hostname = "app-workspace-0", pid = 7): Uint8Array {
@@ -223,11 +224,51 @@ export function describeBackendContract({
         expect(await backend.readLock(KEY, never)).toMatchObject({ kind: "found", content: { kind: "unreadable", reason } });
       });
 
+      it("an object far too large for a lock does not hold up the next read", async () => {
+        const other = KEY.replace("2b77", "5ce1");
+        await store.put(KEY, Buffer.alloc(4 * MAX_LOCK_BYTES, "x"));
+        await store.put(other, aLock());
+        expect(await backend.readLock(KEY, never)).toMatchObject({ content: { kind: "unreadable", reason: "too-large" } });
+        expect(await backend.readLock(other, never)).toMatchObject({ content: { kind: "readable" } });
+      });
+
       it("gives the same version twice, and another once the lock changed", async () => {
         await store.put(KEY, aLock());
         const [first, second] = [await versionOf(KEY), await versionOf(KEY)];
         await store.put(KEY, aLock("other-workspace-0"));
         expect([second === first, (await versionOf(KEY)) === first]).toEqual([true, false]);
+      });
+    });
+
+    describe("reading a checkpoint", () => {
+      it.each([
+        [CHECKPOINT, 100_000],
+        [`${CHECKPOINT}.gz`, 1],
+        [".pulumi/stacks/pulumi-operator.dev.global.json", 70_000],
+      ])("gives %s byte for byte", async (key, size) => {
+        const body = Buffer.alloc(size, "state ");
+        await store.put(key, body);
+        const read = await backend.readState(key, size, never);
+        if (read.kind !== "whole") throw new Error(`it is ${read.kind}`);
+        expect(Buffer.from(read.bytes).equals(body)).toBe(true);
+      });
+
+      it("gives nothing of one that is larger than asked for", async () => {
+        await store.put(CHECKPOINT, Buffer.alloc(100_000, "x"));
+        const read = await backend.readState(CHECKPOINT, 60_000, never);
+        expect(read).toMatchObject({ kind: "too-large" });
+        expect(read.kind === "too-large" && read.size > 60_000).toBe(true);
+        expect(await backend.readState(`${CHECKPOINT}.gz`, 60_000, never)).toEqual({ kind: "gone" });
+      });
+
+      it("tells one that is not there", async () => {
+        expect(await backend.readState(CHECKPOINT, 1_000, never)).toEqual({ kind: "gone" });
+      });
+
+      it("P4: leaves the store as it is", async () => {
+        await store.put(CHECKPOINT, Buffer.from("{}"));
+        await backend.readState(CHECKPOINT, 1_000, never);
+        expect(Buffer.from((await store.get(CHECKPOINT)) ?? []).toString()).toBe("{}");
       });
     });
 
@@ -335,6 +376,14 @@ export function describeBackendContract({
         await store.put(KEY, aLock());
         await faults().deny("read");
         expect(await backend.readLock(KEY, never)).toMatchObject({ kind: "found", content: { kind: "unread" } });
+      });
+
+      it("a denied checkpoint is an error that names what is missing, and no empty one", async () => {
+        await store.put(CHECKPOINT, Buffer.from("{}"));
+        await faults().deny("read");
+        const error = await expectError(backend.readState(CHECKPOINT, 1_000, never), "backend-denied");
+        expect(error.message).toContain("read a checkpoint");
+        expect(error.hint).toBeDefined();
       });
 
       it("a denied delete and a denied record are errors, and the lock stays", async () => {

@@ -57,7 +57,16 @@ export class GcsStub {
       return;
     }
     if (url.searchParams.get("alt") !== "media") return reply(200, describe(key, stored));
-    response.writeHead(200, { "x-goog-generation": stored.generation, "content-length": String(stored.bytes.length) }).end(stored.bytes);
+    const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? "") ?? [];
+    const headers = { "x-goog-generation": stored.generation };
+    if (first === undefined || last === undefined) {
+      response.writeHead(200, { ...headers, "content-length": String(stored.bytes.length) }).end(stored.bytes);
+      return;
+    }
+    if (Number(first) >= stored.bytes.length) return refuse(416, "requestedRangeNotSatisfiable");
+    const part = stored.bytes.subarray(Number(first), Number(last) + 1);
+    const range = `bytes ${first}-${Number(first) + part.length - 1}/${stored.bytes.length}`;
+    response.writeHead(206, { ...headers, "content-length": String(part.length), "content-range": range }).end(part);
   }
 
   #upload(

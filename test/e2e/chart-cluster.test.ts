@@ -72,7 +72,7 @@ const workload = z.object({
 });
 
 describe("a server-side dry run", () => {
-  const NAMES: readonly ValuesName[] = ["least", "aks", "eks", "gke", "secrets", "discovery", "namespaced", "probe", "monitored", "hardened"];
+  const NAMES: readonly ValuesName[] = ["least", "aks", "eks", "gke", "secrets", "discovery", "namespaced", "probe", "requeue", "monitored", "hardened"];
 
   it.each(NAMES)("%s: every manifest is admitted, and has no field that the API server does not know", async (name) => {
     for (const manifest of render(VALUES[name]))

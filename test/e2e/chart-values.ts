@@ -40,6 +40,13 @@ export const VALUES = {
   },
   namespaced: { mode: "deployment", backends: [{ url: "gs://state" }], namespaces: ["iac", "builds"] },
   probe: { backends: [{ url: "gs://state" }], probe: { enabled: true, namespaces: ["iac", "builds"] } },
+  requeue: {
+    delete: true,
+    backends: [{ url: "gs://state", exclusive: true }],
+    settings: { checkPending: true },
+    requeue: { enabled: true },
+    stackEvents: { enabled: true },
+  },
   monitored: {
     mode: "deployment",
     backends: [{ url: "gs://state" }],

@@ -15,7 +15,7 @@ import { CHART, findManifest, render, renderText, runHelm } from "./peers/helm.t
 const folder = mkdtempSync(join(tmpdir(), "chart-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const NAMES: readonly ValuesName[] = ["least", "aks", "eks", "gke", "secrets", "discovery", "namespaced", "probe", "monitored", "hardened"];
+const NAMES: readonly ValuesName[] = ["least", "aks", "eks", "gke", "secrets", "discovery", "namespaced", "probe", "requeue", "monitored", "hardened"];
 
 /** The configuration file that the chart renders. */
 function configOf(values: object): string {
@@ -42,6 +42,7 @@ describe("values that are good", () => {
     ["eks", ["Deployment", "Pod"], ["CronJob", "Role", "Service"]],
     ["namespaced", ["Deployment", "Role", "RoleBinding", "ClusterRole"], ["CronJob"]],
     ["probe", ["CronJob", "Role", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"], ["Deployment"]],
+    ["requeue", ["CronJob", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"], ["Deployment", "Role"]],
     ["monitored", ["Deployment", "Service", "ServiceMonitor", "PodMonitor", "PrometheusRule"], ["CronJob"]],
     ["hardened", ["NetworkPolicy"], ["Service"]],
   ])("%s has %j and not %j", (name, present, absent) => {
@@ -69,6 +70,7 @@ describe("values that are good", () => {
     ["secrets", ["file: /etc/pulumi-lock-janitor/backend-1/PGPASSWORD", "secretName: two", "variable: DB_USER", "NODE_EXTRA_CA_CERTS"]],
     ["discovery", ["- --exclusive", "discover: true", "- s3://acme-*/**"]],
     ["namespaced", ["namespace: builds"]],
+    ["requeue", ["requeueStacks: true", "stackEvents: true", "checkPending: true", "system:serviceaccount:ops:janitor-pulumi-lock-janitor"]],
     ["monitored", ["release: prometheus", "team: platform", "interval: 2m", "- :9000", 'grafana_dashboard: "1"']],
     ["hardened", [`image: "registry.example/ops/janitor@sha256:${"0".repeat(64)}"`, "fsGroup: 2000", 'sidecar.istio.io/inject: "false"']],
   ])("%s says %j", (name, says) => {
@@ -102,6 +104,18 @@ describe("values that are good", () => {
       expect(manifests.map(({ kind }) => kind)).not.toContain("Secret");
       for (const manifest of manifests.filter(({ kind }) => kind.endsWith("Role"))) expect(JSON.stringify(manifest)).not.toMatch(/secrets|"\*"/);
     }
+  });
+
+  it("without requeue and Events nothing of the cluster may be changed; with them a Stack, and an Event made", () => {
+    const writing = (name: ValuesName): readonly string[] =>
+      render(VALUES[name])
+        .filter(({ kind }) => kind.endsWith("Role"))
+        .flatMap((manifest) => Array.from(JSON.stringify(manifest).matchAll(/"(?:create|update|patch|delete|deletecollection)"/g), ([verb]) => verb));
+    expect(NAMES.filter((name) => name !== "probe" && name !== "requeue").flatMap(writing)).toEqual([]);
+    expect(writing("requeue")).toEqual(['"patch"', '"create"']);
+    const part = (values: object): readonly unknown[] => [renderText(values).includes("patch"), renderText(values).includes("events")];
+    expect(part({ ...VALUES.least, requeue: { enabled: true } })).toEqual([true, false]);
+    expect(part({ ...VALUES.least, stackEvents: { enabled: true } })).toEqual([false, true]);
   });
 
   it("two releases of one name in two namespaces share nothing that has no namespace", () => {
@@ -170,6 +184,7 @@ describe("what Helm tells the person", () => {
       ],
     ],
     ["aks", ["REMOVES locks", '"0 * * * *" (Europe/Berlin)']],
+    ["requeue", ["REMOVES locks", "has the operator try the lock's Stack again."]],
     ["eks", ["removes NOTHING", "kubectl logs --namespace ops deployment/janitor-pulumi-lock-janitor"]],
   ])("%s: %j", (name, says) => {
     const notes = notesOf(VALUES[name]);

@@ -14,9 +14,12 @@ import { openLiveCluster, type LiveClusterOptions } from "../../src/kubernetes/l
 
 /** A request that the stub saw. */
 export interface SeenCall {
+  readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
+  /** What came with it; whole once the answer has been sent and read. */
+  readonly body: () => string;
 }
 
 /** What the stub answers: a body with 200, a status, nothing at all, or a cut connection. */
@@ -132,7 +135,10 @@ export class StubApiServer {
 
   #notice(incoming: IncomingMessage): { readonly call: SeenCall; readonly answer: StubAnswer | undefined } {
     const url = new URL(incoming.url ?? "/", "http://stub");
-    const call = { path: url.pathname, query: url.searchParams, headers: incoming.headers };
+    const chunks: Buffer[] = [];
+    incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
+    const body = (): string => Buffer.concat(chunks).toString();
+    const call = { method: incoming.method ?? "", path: url.pathname, query: url.searchParams, headers: incoming.headers, body };
     const earlier = this.calls.filter(({ path }) => path === call.path).length;
     this.calls.push(call);
     return { call, answer: this.answer(call, earlier) };

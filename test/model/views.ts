@@ -1,5 +1,5 @@
 // What a janitor sees of the world: a store and a cluster, through calls between any two of which something may happen.
-import type { Backend, Deletion, LockEntry, LockRead, RecordStore, WriteCheck } from "../../src/backends/backend.ts";
+import type { Backend, Deletion, LockEntry, LockRead, RecordStore, StateRead, WriteCheck } from "../../src/backends/backend.ts";
 import type { ClusterObservation, Pod, ProcessObservation, StackList } from "../../src/core/cluster.ts";
 import { parseLockBody } from "../../src/core/lock.ts";
 import type { EpochNanoseconds, Nanoseconds } from "../../src/core/time.ts";
@@ -79,6 +79,10 @@ export class StoreView implements Backend {
       const times = this.#store.manners.notesTimes ? { storedAt: lock.storedAt } : {};
       return { kind: "found", version: lock.version, content: parseLockBody(lock.bytes), ...times };
     });
+  }
+
+  readState(): Promise<StateRead> {
+    return Promise.resolve({ kind: "gone" });
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {

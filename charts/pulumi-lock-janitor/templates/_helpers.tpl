@@ -98,6 +98,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .Values.namespaces -}}{{- $_ := set $config "namespaces" .Values.namespaces -}}{{- end -}}
 {{- if eq .Values.mode "deployment" -}}{{- $_ := set $config "interval" .Values.deployment.interval -}}{{- end -}}
 {{- if .Values.probe.enabled -}}{{- $_ := set $config "probeProcesses" true -}}{{- end -}}
+{{- if .Values.requeue.enabled -}}{{- $_ := set $config "requeueStacks" true -}}{{- end -}}
+{{- if .Values.stackEvents.enabled -}}{{- $_ := set $config "stackEvents" true -}}{{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
 

@@ -43,6 +43,11 @@ export class Pulumi {
     return await this.#run(["up", "--yes", "--skip-preview", "--stack", stack]);
   }
 
+  /** A stack's state as the CLI itself reads it. */
+  async exportState(stack: string): Promise<PulumiResult> {
+    return await this.#run(["stack", "export", "--stack", stack]);
+  }
+
   /**
    * Runs an update under the hostname of a pod, and kills it and all its children as soon as its lock is there.
    * An update may end, and give its lock back, before the kill reaches it: then another one is run.
