@@ -70,6 +70,14 @@ describe("the report for a pull request", () => {
     `);
   });
 
+  it("shows what was found and done after a removal, in code", () => {
+    const stacks = [{ cluster: "prod", namespace: "iac", name: "shop", requeued: true }];
+    const lock = aLock({ action: "deleted", pendingOperations: { kind: "unknown", problem: "@team denied it" }, afterUnlock: { stacks } });
+    const markdown = renderMarkdown(aReport([lock], { dryRun: false }));
+    expect(markdown).toContain("`whether its checkpoint holds pending operations is not known: @team denied it`");
+    expect(markdown).toContain('`Stack "iac/shop" of "prod": told to try again`');
+  });
+
   it("tells what could not be read", () => {
     const report = aReport([], { clusters: [{ name: "prod", pods: 0, complete: false, error: "403 Forbidden" }], exitCode: 1 });
     const markdown = renderMarkdown(report);

@@ -120,4 +120,12 @@ describe("the table", () => {
     const backends = [{ name: "azblob://state", locks: 0 }, ...["a", "b", "c", "d", "e"].map((name) => ({ name: `s3://${name}`, discovered: true, locks: 0 }))];
     expect(renderTable(aReport([], { backends, clusters: [] }), plain)).toContain("Dry run of azblob://state, s3://a, s3://b, s3://c and 2 more (discovered)");
   });
+
+  it.each([Infinity, 80])("shows what was found and done after a removal, %s columns wide", (width) => {
+    const stacks = [{ cluster: "prod", namespace: "iac", name: "shop\u001b[31m", requeued: false, event: true }];
+    const lock = aLock({ action: "deleted", pendingOperations: { kind: "some", count: 2 }, afterUnlock: { stacks } });
+    const text = renderTable(aReport([lock], { dryRun: false }), { ...plain, width }).replaceAll(/\s+/g, " ");
+    expect(text).toContain("its checkpoint holds 2 pending operations: see to them before the next update");
+    expect(text).toContain('Stack "iac/shop\\u{1b}[31m" of "prod": told by an Event');
+  });
 });
