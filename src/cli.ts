@@ -1,10 +1,13 @@
 import { Command, CommanderError, Option } from "@commander-js/extra-typings";
 
+import { addCompletion } from "./completion.ts";
 import type { Settings } from "./config.ts";
+import { composeHelp, EXIT_CODES } from "./help.ts";
 import {
   AUDIT_LIST_OPTIONS,
   AUDIT_SHOW_OPTIONS,
   CHECK_OPTIONS,
+  CONFIG_PRINT_OPTIONS,
   RESTORE_OPTIONS,
   SWEEP_OPTIONS,
   UNLOCK_OPTIONS,
@@ -16,37 +19,6 @@ import type { Surroundings } from "./surroundings.ts";
 import { VERSION } from "./version.ts";
 
 const CONFIG_VARIABLE = "PULUMI_LOCK_JANITOR_CONFIG";
-
-const EXIT_CODES = `
-Exit codes:
-  0  done
-  1  failed: a backend or a cluster could not be read, a removal failed
-  2  wrong usage or configuration
-  3  incomplete: locks that are undetermined or unreadable, or --timeout
-  4  refused: a safety valve, a declined question, or an unlock without proof
-  5  stale locks found, with --fail-on stale`;
-
-const SWEEP_EXAMPLES = `
-Examples:
-  $ pulumi-lock-janitor sweep --backend azblob://state
-  $ pulumi-lock-janitor sweep --backend azblob://state --delete --exclusive
-  $ kubectl get pods,stacks.pulumi.com,nodes -A -o json > pods.json
-  $ pulumi-lock-janitor sweep --backend file:///srv/state --pods-from pods.json --output json`;
-
-const UNLOCK_EXAMPLES = `
-Examples:
-  $ pulumi-lock-janitor unlock --backend azblob://state 26872864-1c1f-4e0e-9b0a-0a2b8c1d9e55
-  $ pulumi-lock-janitor unlock --backend azblob://state "azblob://state/.pulumi/locks/organization/shop/dev/26872864-1c1f-4e0e-9b0a-0a2b8c1d9e55.json: created by pulumi@shop-workspace-0 (pid 300) at 2026-12-01T05:25:54Z"`;
-
-const AUDIT_LIST_EXAMPLES = `
-Examples:
-  $ pulumi-lock-janitor audit list --backend azblob://state
-  $ pulumi-lock-janitor audit list --backend azblob://state --stack organization/shop/prod --since 7d
-  $ pulumi-lock-janitor audit list --audit-log /var/log/removals.ndjson --outcome failed --output json`;
-
-const AUDIT_SHOW_EXAMPLES = `
-Examples:
-  $ pulumi-lock-janitor audit show 20260310T120000Z-3f1a2b9c4d5e6f70-9d0c1b2a --backend azblob://state`;
 
 /** Runs the command line and gives the exit code. Throws a `JanitorError`. */
 export async function runCommandLine(argv: readonly string[], surroundings: Surroundings): Promise<number> {
@@ -64,61 +36,64 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     const { readSettings } = await import("./config.ts");
     return readSettings(options, surroundings.env, configFile(options, surroundings));
   };
-  const sweepCommand = program
-    .command("sweep")
-    .description("look at every lock once: a dry run, unless --delete")
-    .addHelpText("after", `${SWEEP_EXAMPLES}\n${EXIT_CODES}`);
-  addOptions(sweepCommand, SWEEP_OPTIONS).action(async (options) => {
+  const commands = new Map<string, readonly OptionSpec[]>();
+  const addCommand = <Arguments extends unknown[]>(name: string, command: Command<Arguments>, specs: readonly OptionSpec[]): Command<Arguments, Values> => {
+    commands.set(name, specs);
+    return addOptions(command, specs).addHelpText("after", composeHelp(name));
+  };
+  addCommand("sweep", program.command("sweep").description("look at every lock once: a dry run, unless --delete"), SWEEP_OPTIONS).action(async (options) => {
     const { runSweep } = await import("./run-sweep.ts");
     exitCode = await runSweep(await settingsOf(options), surroundings);
   });
   const watchCommand = program
     .command("watch")
-    .description("go on looking, at an interval and when something happens in the cluster: a dry run, unless --delete; one line of JSON for each change")
-    .addHelpText("after", EXIT_CODES);
-  addOptions(watchCommand, WATCH_OPTIONS).action(async (options) => {
+    .description("go on looking, at an interval and when something happens in the cluster: a dry run, unless --delete; one line of JSON for each change");
+  addCommand("watch", watchCommand, WATCH_OPTIONS).action(async (options) => {
     const { runWatch } = await import("./run-watch.ts");
     exitCode = await runWatch(await settingsOf(options), surroundings);
   });
   const checkCommand = program
     .command("check")
-    .description("try, without writing, what a sweep needs: rights in backend and cluster, and which proofs there can be")
-    .addHelpText("after", EXIT_CODES);
-  addOptions(checkCommand, CHECK_OPTIONS).action(async (options) => {
+    .description("try, without writing, what a sweep needs: rights in backend and cluster, and which proofs there can be");
+  addCommand("check", checkCommand, CHECK_OPTIONS).action(async (options) => {
     const { runCheck } = await import("./run-check.ts");
     exitCode = await runCheck(await settingsOf(options), surroundings);
   });
   const unlockCommand = program
     .command("unlock")
     .description("remove one lock by hand, if it is stale; with --force on your word alone")
-    .argument("<lock>", "its id, its URL, or the line that Pulumi printed")
-    .addHelpText("after", `${UNLOCK_EXAMPLES}\n${EXIT_CODES}`);
-  addOptions(unlockCommand, UNLOCK_OPTIONS).action(async (lock, options) => {
+    .argument("<lock>", "its id, its URL, or the line that Pulumi printed");
+  addCommand("unlock", unlockCommand, UNLOCK_OPTIONS).action(async (lock, options) => {
     const { runUnlock } = await import("./run-unlock.ts");
     exitCode = await runUnlock(lock, await settingsOf(options), surroundings);
   });
-  const restoreCommand = program
-    .command("restore")
-    .description("put a removed lock back, from its record")
-    .argument("<record>", "the record's id")
-    .addHelpText("after", EXIT_CODES);
-  addOptions(restoreCommand, RESTORE_OPTIONS).action(async (id, options) => {
+  const restoreCommand = program.command("restore").description("put a removed lock back, from its record").argument("<record>", "the record's id");
+  addCommand("restore", restoreCommand, RESTORE_OPTIONS).action(async (id, options) => {
     const { runRestore } = await import("./run-restore.ts");
     exitCode = await runRestore(id, await settingsOf(options), surroundings);
   });
-  const auditCommand = program.command("audit").description("read the records of removals; writes nothing");
-  const listCommand = auditCommand.command("list").description("the removals, the newest first").addHelpText("after", `${AUDIT_LIST_EXAMPLES}\n${EXIT_CODES}`);
-  addOptions(listCommand, AUDIT_LIST_OPTIONS).action(async (options) => {
-    exitCode = await (await import("./run-audit.ts")).runAuditList(options, await settingsOf(options), surroundings);
+  const audit = program.command("audit").description("read the records of removals; writes nothing");
+  addCommand("audit list", audit.command("list").description("the removals, the newest first"), AUDIT_LIST_OPTIONS).action(async (options) => {
+    const { runAuditList } = await import("./run-audit.ts");
+    exitCode = await runAuditList(options, await settingsOf(options), surroundings);
   });
-  const showCommand = auditCommand
-    .command("show")
-    .description("one removal, with the lock and the evidence")
-    .argument("<record>", "the record's id")
-    .addHelpText("after", `${AUDIT_SHOW_EXAMPLES}\n${EXIT_CODES}`);
-  addOptions(showCommand, AUDIT_SHOW_OPTIONS).action(async (id, options) => {
-    exitCode = await (await import("./run-audit.ts")).runAuditShow(id, await settingsOf(options), surroundings);
+  const showCommand = audit.command("show").description("one removal, with the lock and the evidence").argument("<record>", "the record's id");
+  addCommand("audit show", showCommand, AUDIT_SHOW_OPTIONS).action(async (id, options) => {
+    const { runAuditShow } = await import("./run-audit.ts");
+    exitCode = await runAuditShow(id, await settingsOf(options), surroundings);
   });
+  const printCommand = program
+    .command("config")
+    .description("the settings of a run")
+    .command("print")
+    .description("check the settings of flags, variables and file, and show them as a file, with where each comes from; secrets are hidden");
+  addCommand("config print", printCommand, CONFIG_PRINT_OPTIONS).action(async (options) => {
+    const { checkSettings, collectSettings } = await import("./config.ts");
+    const values = collectSettings(options, surroundings.env, configFile(options, surroundings));
+    checkSettings(values);
+    surroundings.stdout.write((await import("./config-print.ts")).renderSettings(values, surroundings.env));
+  });
+  addCompletion(program, commands, (text) => surroundings.stdout.write(text));
   try {
     await program.parseAsync([...argv], { from: "user" });
     return exitCode;

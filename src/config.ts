@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 
-import { LineCounter, parseDocument } from "yaml";
 import * as z from "zod";
 
+import { readConfigFile } from "./config-file.ts";
+import { describeIssues, type Sourced } from "./config-problems.ts";
 import { parseAllowGlob } from "./core/discover.ts";
 import { BUILTIN_OWNERS, parseOwnerPattern, type OwnerPattern } from "./core/owner.ts";
 import { FAIL_ON } from "./core/report.ts";
-import { quoteUntrusted } from "./core/text.ts";
 import { HOUR, MILLISECOND, MINUTE, parseTimestamp, SECOND, type Nanoseconds } from "./core/time.ts";
 import { parseWantedLock, type WantedLock } from "./core/wanted-lock.ts";
 import { describeError, JanitorError } from "./errors.ts";
@@ -184,39 +184,30 @@ export interface BackendSettings {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
-interface Sourced {
-  readonly value: unknown;
-  /** What to call its place in a message: `--min-age`, a variable, a line of the file. */
-  readonly source: string;
-}
+/** The variables of a process. */
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Puts flags, variables and the file together, in that order of precedence, and checks the whole. Throws `config-invalid`. */
 export function readSettings(flags: Readonly<Record<string, unknown>>, env: Environment, configFile: string | undefined): Settings {
-  const values = new Map<string, Sourced>([
-    ...(configFile === undefined ? [] : readConfigFile(configFile)),
+  return checkSettings(collectSettings(flags, env, configFile));
+}
+
+/** What was given, by the key of each setting, with where it comes from. Throws `config-invalid` for a file that cannot be read. */
+export function collectSettings(flags: Readonly<Record<string, unknown>>, env: Environment, configFile: string | undefined): ReadonlyMap<string, Sourced> {
+  return new Map<string, Sourced>([
+    ...(configFile === undefined ? [] : readFileSettings(configFile)),
     ...readVariables(env, ALL_OPTIONS),
     ...readFlags(flags, ALL_OPTIONS),
   ]);
-  const parsed = settingsSchema.safeParse(Object.fromEntries(Array.from(values, ([key, { value }]) => [key, value])));
-  if (parsed.success) return parsed.data;
-  throw new JanitorError("config-invalid", parsed.error.issues.map((issue) => describeIssue(issue, values)).join("\n"), {
-    hint: "Every setting is in 'pulumi-lock-janitor sweep --help'.",
-  });
 }
 
-function describeIssue(issue: z.core.$ZodIssue, values: ReadonlyMap<string, Sourced>): string {
-  const [key] = issue.path;
-  if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((name) => `${values.get(name)?.source ?? "the configuration"}: there is no setting ${quoteUntrusted(name)}`).join("\n");
-  }
-  const found = values.get(String(key));
-  const item: unknown = issue.path.length > 1 && Array.isArray(found?.value) ? found.value[Number(issue.path[1])] : found?.value;
-  // A backend may hold a password: what it says is not repeated.
-  const shown =
-    key === "backends" || (typeof item !== "string" && typeof item !== "number" && typeof item !== "boolean") ? "" : ` ${quoteUntrusted(String(item))}`;
-  return `${found?.source ?? String(key)}${shown}: ${issue.message}`;
+/** Checks the whole. Throws `config-invalid`. */
+export function checkSettings(values: ReadonlyMap<string, Sourced>): Settings {
+  const parsed = settingsSchema.safeParse(Object.fromEntries(Array.from(values, ([key, { value }]) => [key, value])));
+  if (parsed.success) return parsed.data;
+  throw new JanitorError("config-invalid", describeIssues(parsed.error.issues, values, Object.keys(settingsSchema.shape)), {
+    hint: "Every setting is in 'pulumi-lock-janitor sweep --help'.",
+  });
 }
 
 function readFlags(flags: Readonly<Record<string, unknown>>, options: readonly OptionSpec[]): readonly (readonly [string, Sourced])[] {
@@ -249,32 +240,15 @@ function parseWords(option: OptionSpec, value: unknown): unknown {
   return value;
 }
 
-function readConfigFile(file: string): readonly (readonly [string, Sourced])[] {
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    throw new JanitorError("config-invalid", `the configuration file ${file} could not be read: ${describeError(error)}`, { cause: error });
-  }
-  const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines });
-  const [problem] = document.errors;
-  if (problem !== undefined)
-    throw new JanitorError("config-invalid", `${file}, line ${lines.linePos(problem.pos[0]).line}: ${problem.message.split("\n")[0] ?? ""}`, {
-      cause: problem,
-    });
-  const content: unknown = document.toJS();
-  if (content === null) return [];
-  if (typeof content !== "object" || Array.isArray(content)) throw new JanitorError("config-invalid", `${file}: a configuration is a mapping of settings`);
-  return Object.entries<unknown>({ ...content }).map(([key, value]) => {
-    const node: unknown = document.get(key, true);
-    const range = typeof node === "object" && node !== null && "range" in node && Array.isArray(node.range) ? Number(node.range[0]) : 0;
-    const source = `${file}, line ${lines.linePos(range).line}, ${key}`;
+function readFileSettings(file: string): readonly (readonly [string, Sourced])[] {
+  const { values, locate } = readConfigFile(file);
+  return Array.from(values, ([key, value]) => {
+    const source = `${locate([key], "value")}, ${key}`;
     const flagOnly =
       ALL_OPTIONS.some((option) => option.key === key && option.flagOnly === true) ||
       (key === "unreachableNodes" && Array.isArray(value) && value.includes("ignore"));
     if (flagOnly) throw new JanitorError("config-invalid", `${source}: this is a flag only, so that a person says it each time`);
-    return [key, { value, source }] as const;
+    return [key, { value, source, locate }] as const;
   });
 }
 

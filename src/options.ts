@@ -335,6 +335,9 @@ export const AUDIT_LIST_OPTIONS: readonly OptionSpec[] = [
 /** Every option there is: what a variable or the configuration file may set is the same for all commands. */
 export const ALL_OPTIONS: readonly OptionSpec[] = [...SWEEP_OPTIONS, ...WATCH_OWN_OPTIONS, FORCE_OPTION];
 
+/** The options of `config print`: every one that is a setting. */
+export const CONFIG_PRINT_OPTIONS: readonly OptionSpec[] = ALL_OPTIONS.filter(({ flagOnly }) => flagOnly !== true);
+
 /** The variable of an option: `PULUMI_LOCK_JANITOR_` and the flag's name; undefined for one that is a flag only. */
 export function variableOf({ flags, flagOnly }: OptionSpec): string | undefined {
   if (flagOnly === true) return undefined;

@@ -93,16 +93,33 @@ describe("what is refused, and how", () => {
   });
 
   it.each([
-    ["minAge: 5", "line 1, minAge"],
-    ["backends: []\nminAje: 5m", "line 2"],
-    ["minAge: 5m\n  owners: x", "line 1: Nested mappings are not allowed"],
+    ["minAge: 5", 'line 1, column 9, minAge "5": '],
+    ["backends: []\nminAje: 5m", 'line 2, column 1: there is no setting "minAje"; did you mean "minAge"?'],
+    ["minAge: 5m\n  owners: x", "line 1, column 9: Nested mappings are not allowed"],
     ["- a", "is a mapping of settings"],
+    ["settle: 1m\nclock-skew: 5s", 'line 2, column 1: there is no setting "clock-skew"; did you mean "clockSkew"?'],
+    ["owners:\n  - ok-pod-*\n  - '*'", 'line 3, column 5, owners[1] "*": it matches'],
+    ["backends:\n  - url: azblob://a\n    exklusive: true", 'line 3, column 5: there is no key "exklusive"; did you mean "exclusive"?'],
+    ["backends:\n  - url: 5", "line 2, column 10, backends[0].url: Invalid input: expected string"],
+    ["backends: [5]", "line 1, column 12, backends[0]: a backend is its URL, or a mapping with url, exclusive and env"],
+    ["backends: [{ url: azblob://a, env: { KEY: { secret: x } } }]", 'backends[0].env.KEY: this is a text, "{ variable: NAME }"'],
+    ["minAge: 5m\nminAge: 6m", "line 2, column 1: Map keys must be unique"],
+    ["a: &a [x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]", "Excessive alias count"],
     ["yes: true", "flag only"],
     ["podsTakenAt: 2026-03-10T12:00:00Z", "flag only"],
     ["unreachableNodes: [ignore]", "flag only"],
   ])("a file with %j", (text, message) => {
     expect(() => readSettings({}, {}, writeConfig(text))).toThrow(
-      expect.objectContaining({ code: "config-invalid", message: expect.stringContaining(message) }),
+      expect.objectContaining({
+        code: "config-invalid",
+        message: expect.stringContaining(message),
+      }),
+    );
+  });
+
+  it("all that is wrong is told at once, and no name is suggested that is far away", () => {
+    expect(() => readSettings({}, {}, writeConfig("minAge: 5\nnothingLikeIt: 6"))).toThrow(
+      /line 1, column 9, minAge[^\n]*\n[^\n]*line 2, column 1: there is no setting "nothingLikeIt"$/,
     );
   });
 
