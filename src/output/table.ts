@@ -5,7 +5,7 @@ import type { ReportedLock, SweepReport } from "../core/report.ts";
 import { escapeUntrusted, formatCount, joinSome } from "../core/text.ts";
 import { renderBlockedStacks } from "./blocked-stacks-table.ts";
 import { ACTION_WORDS, countVerdicts, describeAge, describeOwner, describeStack } from "./describe-lock.ts";
-import { layColumns, NARROW, renderLayout } from "./layout.ts";
+import { layColumns, NARROW, renderLayout, wrapText } from "./layout.ts";
 
 /** The looks that a table uses; each leaves the text alone where there is no colour. */
 export type Style = "red" | "green" | "yellow" | "cyan" | "dim" | "bold";
@@ -29,15 +29,16 @@ const VERDICT_STYLES: Readonly<Record<ReportedLock["verdict"], Style>> = {
 /** Renders a report for a person: a line for each lock, below it the reason, at the end a summary. */
 export function renderTable(report: SweepReport, options: TableOptions): string {
   const { paint } = options;
-  const parts = [renderHead(report, options)];
+  const wrap = (text: string): string => wrapText(text, options.width);
+  const parts = [wrap(renderHead(report, options))];
   if (report.locks.length > 0) parts.push(options.width < NARROW ? renderBlocks(report.locks, options) : renderColumns(report.locks, options));
   if (report.stacks !== undefined && report.stacks.length > 0) parts.push(renderBlockedStacks(report.stacks, options));
-  for (const { error } of report.backends) if (error !== undefined) parts.push(paint("red", `error: ${escapeUntrusted(error.message)} [${error.code}]`));
+  for (const { error } of report.backends) if (error !== undefined) parts.push(wrap(paint("red", `error: ${escapeUntrusted(error.message)} [${error.code}]`)));
   for (const { name, error } of report.clusters)
-    if (error !== undefined) parts.push(paint("red", `error: cluster ${escapeUntrusted(name)}: ${escapeUntrusted(error)}`));
-  for (const refusal of report.refusals) parts.push(paint("yellow", `refused: ${escapeUntrusted(refusal)}`));
-  for (const warning of report.warnings) parts.push(paint("yellow", `note: ${escapeUntrusted(warning)}`));
-  parts.push(renderSummary(report, options));
+    if (error !== undefined) parts.push(wrap(paint("red", `error: cluster ${escapeUntrusted(name)}: ${escapeUntrusted(error)}`)));
+  for (const refusal of report.refusals) parts.push(wrap(paint("yellow", `refused: ${escapeUntrusted(refusal)}`)));
+  for (const warning of report.warnings) parts.push(wrap(paint("yellow", `note: ${escapeUntrusted(warning)}`)));
+  parts.push(wrap(renderSummary(report, options)));
   return `${parts.join("\n\n")}\n`;
 }
 
