@@ -226,7 +226,9 @@ function readVariables(env: Environment, options: readonly OptionSpec[]): readon
     const text = name === undefined ? undefined : env[name];
     if (name === undefined || text === undefined || text === "") return [];
     if (text === "ignore" && option.key === "unreachableNodes")
-      throw new JanitorError("config-invalid", `${name}: to vouch for all nodes is a flag only, --unreachable-nodes=ignore`);
+      throw new JanitorError("config-invalid", `${name}: to vouch for all nodes is a flag only, --unreachable-nodes=ignore`, {
+        hint: "Name the nodes in the variable, as in ignore:node-1, or give the flag.",
+      });
     const value = option.kind === "list" ? text.split(/\s+/).filter((item) => item !== "") : text;
     return [[option.key, { value: parseWords(option, value), source: name }]];
   });
@@ -247,7 +249,10 @@ function readFileSettings(file: string): readonly (readonly [string, Sourced])[]
     const flagOnly =
       ALL_OPTIONS.some((option) => option.key === key && option.flagOnly === true) ||
       (key === "unreachableNodes" && Array.isArray(value) && value.includes("ignore"));
-    if (flagOnly) throw new JanitorError("config-invalid", `${source}: this is a flag only, so that a person says it each time`);
+    if (flagOnly)
+      throw new JanitorError("config-invalid", `${source}: this is a flag only, so that a person says it each time`, {
+        hint: "Take it out of the file and give the flag where it is meant.",
+      });
     return [key, { value, source, locate }] as const;
   });
 }
@@ -274,7 +279,10 @@ function resolveSecret(name: string, value: z.infer<typeof secret>, env: Environ
   if (typeof value === "string") return value;
   if ("variable" in value) {
     const text = env[value.variable];
-    if (text === undefined) throw new JanitorError("config-invalid", `${name} of a backend: the variable ${value.variable} is not set`);
+    if (text === undefined)
+      throw new JanitorError("config-invalid", `${name} of a backend: the variable ${value.variable} is not set`, {
+        hint: "Set it for the janitor's process, or take the value from a file with { file: PATH }.",
+      });
     return text;
   }
   try {

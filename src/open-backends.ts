@@ -65,7 +65,8 @@ export function mayDiscover({ discover, discoverAllow }: Settings): boolean {
 
 /** Checks that what `--discover` and its globs say goes together. Throws `usage`. */
 export function refuseIdleAllowList({ discover, discoverAllow }: Settings): void {
-  if (!discover && discoverAllow.length > 0) throw new JanitorError("usage", "--discover-allow goes with --discover");
+  if (!discover && discoverAllow.length > 0)
+    throw new JanitorError("usage", "--discover-allow goes with --discover", { hint: "Add --discover, or leave --discover-allow out." });
 }
 
 /** Stops a removal in backends that are yet to be discovered where nobody said that no other cluster writes to them. Throws `usage`. */

@@ -10,13 +10,20 @@ import type { OpenedBackend } from "./sweep.ts";
 
 /** Opens the clusters of the settings, or the file that takes their place. Throws `cluster-not-configured`, `snapshot-invalid` and `usage`. */
 export async function openSources(settings: Settings, env: Readonly<Record<string, string | undefined>>): Promise<readonly ClusterSource[]> {
-  if (settings.podsTakenAt !== undefined && settings.podsFrom === undefined) throw new JanitorError("usage", "--pods-taken-at goes with --pods-from");
+  if (settings.podsTakenAt !== undefined && settings.podsFrom === undefined)
+    throw new JanitorError("usage", "--pods-taken-at goes with --pods-from", {
+      hint: "Name the file that kubectl wrote with --pods-from, or leave --pods-taken-at out.",
+    });
   if (settings.podsFrom !== undefined) {
     if (settings.kubeconfig !== undefined || settings.contexts.length > 0 || settings.namespaces.length > 0) {
-      throw new JanitorError("usage", "--pods-from takes the place of a cluster, so --kubeconfig, --context and --namespace do not go with it");
+      throw new JanitorError("usage", "--pods-from takes the place of a cluster, so --kubeconfig, --context and --namespace do not go with it", {
+        hint: "Leave them out, or leave out --pods-from; a variable or the configuration file may have set them, which 'config print' shows.",
+      });
     }
     if (settings.probeProcesses) {
-      throw new JanitorError("usage", "--probe-processes does not go with --pods-from: no command can be run in a pod of a file");
+      throw new JanitorError("usage", "--probe-processes does not go with --pods-from: no command can be run in a pod of a file", {
+        hint: "Leave out one of the two.",
+      });
     }
     const writing = [...(settings.requeueStacks ? ["--requeue-stacks"] : []), ...(settings.stackEvents ? ["--stack-events"] : [])];
     if (writing.length > 0) {

@@ -25,7 +25,7 @@ export async function runSweep(settings: Settings, surroundings: Surroundings): 
   const parts = composeSweepParts(settings, surroundings);
   const signal = AbortSignal.any([parts.deadline, parts.stop]);
   const { settings: backends, opened, discovery } = await openBackends(configured, clusters, settings, env, signal);
-  const progress = openProgressLine(stderr, settings.quiet, () => Date.now());
+  const progress = openProgressLine(stderr, settings.quiet, () => Date.now(), surroundings.log);
   try {
     const report = await sweep(composeSweepSettings(settings, backends), {
       ...parts,

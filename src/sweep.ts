@@ -338,7 +338,8 @@ class Sweep {
   #asError(error: unknown, backend: Backend, action: string): JanitorError {
     if (error instanceof JanitorError) return error;
     const name = formatIdentity(backend.identity);
-    if (this.#parts.stop.aborted) return new JanitorError("interrupted", `${name}: stopped by a signal`);
+    if (this.#parts.stop.aborted)
+      return new JanitorError("interrupted", `${name}: stopped by a signal`, { hint: "What was not judged by then stays; run again." });
     if (this.#parts.deadline.aborted)
       return new JanitorError("interrupted", `${name}: --timeout ran out`, { hint: "Give it more time, or find out what is slow with --verbose." });
     return new JanitorError("backend-failed", `${name}: could not ${action}: ${describeError(error)}`, { cause: error });

@@ -41,7 +41,8 @@ export async function writeSweepReport(report: SweepReport, settings: Settings, 
 
 /** Without a lock or a Stack there is nothing to lay out, and what measures text takes as long to load as an idle sweep's request. */
 async function renderTable(report: SweepReport, options: TableOptions): Promise<string> {
-  if (report.locks.length === 0 && (report.stacks ?? []).length === 0) return renderFrame(report, options, []);
+  const empty = report.locks.length === 0 && (report.stacks ?? []).length === 0;
+  if (empty && !Number.isFinite(options.width)) return renderFrame(report, options, []);
   return (await import("./output/table.ts")).renderTable(report, options);
 }
 

@@ -161,7 +161,9 @@ class AzblobBackend implements Backend {
     const present = await this.#download(key, MAX_LOCK_BYTES, "read a lock", this.#timeout());
     if (present === undefined) return { kind: "vanished" };
     if (present.etag !== version) return { kind: "changed" };
-    throw new JanitorError("backend-failed", `${this.#name}: could not remove a lock: the service says that it changed, and that it did not`);
+    throw new JanitorError("backend-failed", `${this.#name}: could not remove a lock: the service says that it changed, and that it did not`, {
+      hint: "The lock stays. Run again: what is there then is judged anew.",
+    });
   }
 
   async #create(key: string, bytes: Uint8Array, action: Action): Promise<"created" | "exists"> {

@@ -50,7 +50,9 @@ export async function* listPages(
     yield page.entries;
     token = page.token;
     if (token !== undefined && seen.has(token))
-      throw new JanitorError("backend-listing-broken", `${backend}: could not ${action}: the listing goes round in circles`);
+      throw new JanitorError("backend-listing-broken", `${backend}: could not ${action}: the listing goes round in circles`, {
+        hint: "Nothing is decided on a part of a list. Run again; if it stays so, the server or a proxy before it pages wrongly.",
+      });
     if (token !== undefined) seen.add(token);
   } while (token !== undefined);
 }

@@ -46,7 +46,9 @@ export async function openFile({ url, now }: BackendOptions): Promise<Backend> {
   const backend = formatIdentity(identity);
   // gocloud puts the prefix before the key as it is; a prefix that is no folder would make other names of ".pulumi".
   if (settings.prefix !== "" && !settings.prefix.endsWith("/"))
-    throw new JanitorError("backend-url-invalid", `${backend}: a prefix in a file:// URL has to end in "/"`);
+    throw new JanitorError("backend-url-invalid", `${backend}: a prefix in a file:// URL has to end in "/"`, {
+      hint: "Pulumi takes it as it is: write the URL as in its own PULUMI_BACKEND_URL.",
+    });
   const guard = async <Value>(action: string, operation: () => Promise<Value>): Promise<Value> => {
     try {
       return await operation();

@@ -164,7 +164,10 @@ class PostgresBackend implements Backend {
         .map(({ key, updated_at: at }) => ({ key: key.slice(this.#prefix.length), storedAt: fromMilliseconds(at.getTime()) }));
       const end = rows.at(-1)?.key;
       if (end === undefined || rows.length < this.#pageSize) return;
-      if (end <= last) throw new JanitorError("backend-listing-broken", `${this.#name}: could not ${action}: the listing goes round in circles`);
+      if (end <= last)
+        throw new JanitorError("backend-listing-broken", `${this.#name}: could not ${action}: the listing goes round in circles`, {
+          hint: "Nothing is decided on a part of a list. Run again; if it stays so, the server or a proxy before it pages wrongly.",
+        });
       last = end;
     }
   }

@@ -5,7 +5,7 @@ import { formatIdentity } from "../core/backend-identity.ts";
 import { escapeUntrusted, formatCount } from "../core/text.ts";
 import { formatDuration, formatTimestamp, parseTimestamp, SECOND, type EpochNanoseconds } from "../core/time.ts";
 import { describeOwner, describeStack } from "./describe-lock.ts";
-import { layColumns, NARROW, renderLayout } from "./layout.ts";
+import { layColumns, NARROW, renderLayout, wrapText } from "./layout.ts";
 import type { Style, TableOptions } from "./table-frame.ts";
 
 type AuditTableOptions = Pick<TableOptions, "width" | "paint"> & { readonly now: EpochNanoseconds };
@@ -39,8 +39,8 @@ export const OUTCOME_WORDS: Readonly<Record<OutcomeName, string>> = {
 /** Renders removals for a person: a line for each, below it why and the record's id, at the end a summary. */
 export function renderAuditList(report: AuditReport, options: AuditTableOptions): string {
   const { paint } = options;
+  const table = report.removals.length === 0 ? [] : [options.width < NARROW ? renderBlocks(report.removals, options) : renderColumns(report.removals, options)];
   const parts: string[] = [];
-  if (report.removals.length > 0) parts.push(options.width < NARROW ? renderBlocks(report.removals, options) : renderColumns(report.removals, options));
   for (const { place, message } of report.unreadable.slice(0, MOST_UNREADABLE))
     parts.push(paint("yellow", `unreadable: ${escapeUntrusted(`${place}: ${message}`)}`));
   if (report.unreadable.length > MOST_UNREADABLE)
@@ -49,7 +49,7 @@ export function renderAuditList(report: AuditReport, options: AuditTableOptions)
   const found = report.removals.length === 0 ? "No removal is recorded that is asked for" : formatCount(report.removals.length, "removal");
   const more = report.more ? ", and there are older ones (--limit)" : "";
   parts.push(`${found}${more}.${report.exitCode === 0 ? "" : paint("dim", ` Exit code ${report.exitCode}.`)}`);
-  return `${parts.join("\n\n")}\n`;
+  return `${[...table, ...parts.map((part) => wrapText(part, options.width))].join("\n\n")}\n`;
 }
 
 function renderColumns(entries: readonly AuditEntry[], options: AuditTableOptions): string {

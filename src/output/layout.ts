@@ -24,6 +24,14 @@ export function renderLayout(layout: Layout): string {
     .join("\n");
 }
 
+/** Breaks text into lines that fit a terminal; left as it is where nothing is wrapped. */
+export function wrapText(text: string, width: number): string {
+  if (!Number.isFinite(width)) return text;
+  const ui = cliui({ width, wrap: true });
+  for (const line of text.split("\n")) ui.div({ text: line, width });
+  return renderLayout(ui);
+}
+
 /** Lays rows in columns as wide as they need, the two flexible ones narrower where the terminal is; what is below a row is indented. */
 export function layColumns(
   headings: readonly string[],

@@ -22,15 +22,17 @@ export const VERDICT_STYLES: Readonly<Record<ReportedLock["verdict"], Style>> = 
 };
 
 /** Renders what stands around the columns of a report: what it is of, then `middle`, what went wrong, and a summary. What measures text is not loaded for it. */
-export function renderFrame(report: SweepReport, options: TableOptions, middle: readonly string[]): string {
+export function renderFrame(report: SweepReport, options: TableOptions, middle: readonly string[], wrap: (text: string) => string = (text) => text): string {
   const { paint } = options;
-  const parts = [renderHead(report, options), ...middle];
-  for (const { error } of report.backends) if (error !== undefined) parts.push(paint("red", `error: ${escapeUntrusted(error.message)} [${error.code}]`));
-  for (const { name, error } of report.clusters)
-    if (error !== undefined) parts.push(paint("red", `error: cluster ${escapeUntrusted(name)}: ${escapeUntrusted(error)}`));
-  for (const refusal of report.refusals) parts.push(paint("yellow", `refused: ${escapeUntrusted(refusal)}`));
-  for (const warning of report.warnings) parts.push(paint("yellow", `note: ${escapeUntrusted(warning)}`));
-  parts.push(renderSummary(report, options));
+  const problems = [
+    ...report.backends.flatMap(({ error }) => (error === undefined ? [] : [paint("red", `error: ${escapeUntrusted(error.message)} [${error.code}]`)])),
+    ...report.clusters.flatMap(({ name, error }) =>
+      error === undefined ? [] : [paint("red", `error: cluster ${escapeUntrusted(name)}: ${escapeUntrusted(error)}`)],
+    ),
+    ...report.refusals.map((refusal) => paint("yellow", `refused: ${escapeUntrusted(refusal)}`)),
+    ...report.warnings.map((warning) => paint("yellow", `note: ${escapeUntrusted(warning)}`)),
+  ];
+  const parts = [wrap(renderHead(report, options)), ...middle, ...problems.map((problem) => wrap(problem)), wrap(renderSummary(report, options))];
   return `${parts.join("\n\n")}\n`;
 }
 

@@ -6,7 +6,7 @@ import type { ReportedLock, SweepReport } from "../core/report.ts";
 import { escapeUntrusted } from "../core/text.ts";
 import { renderBlockedStacks } from "./blocked-stacks-table.ts";
 import { ACTION_WORDS, describeAge, describeOwner, describeStack } from "./describe-lock.ts";
-import { layColumns, NARROW, renderLayout } from "./layout.ts";
+import { layColumns, NARROW, renderLayout, wrapText } from "./layout.ts";
 import { renderFrame, VERDICT_STYLES, type TableOptions } from "./table-frame.ts";
 
 /** Renders a report for a person: a line for each lock, below it the reason, at the end a summary. */
@@ -14,7 +14,7 @@ export function renderTable(report: SweepReport, options: TableOptions): string 
   const middle: string[] = [];
   if (report.locks.length > 0) middle.push(options.width < NARROW ? renderBlocks(report.locks, options) : renderColumns(report.locks, options));
   if (report.stacks !== undefined && report.stacks.length > 0) middle.push(renderBlockedStacks(report.stacks, options));
-  return renderFrame(report, options, middle);
+  return renderFrame(report, options, middle, (text) => wrapText(text, options.width));
 }
 
 function renderColumns(locks: readonly ReportedLock[], { paint, width, verbose }: TableOptions): string {

@@ -32,9 +32,17 @@ describe("the table", () => {
     expect(renderTable(aReport([], { clusters: [] }), plain)).toBe("Dry run of azblob://state (account acme)\n\nno locks. Nothing to remove.\n");
   });
 
-  it.each([60, 80, 100, 120, 200])("fits into %i columns", (width) => {
+  it.each([40, 60, 80, 100, 120, 200])("fits into %i columns", (width) => {
     const long = aLock({ stack: "organization/a-project-with-a-long-name/a-stack-with-a-long-name", message: "x ".repeat(120) });
     const lines = renderTable(aReport([long, aLock()]), { ...plain, width })
+      .split("\n")
+      .slice(2);
+    expect(Math.max(...lines.map((line) => stringWidth(line)))).toBeLessThanOrEqual(width);
+  });
+
+  it.each([40, 60, 80, 120])("fits wide characters into %i columns, which a terminal shows in two each", (width) => {
+    const wide = aLock({ stack: `organization/${"网络".repeat(12)}/${"🚀".repeat(8)}`, message: "项目".repeat(60) });
+    const lines = renderTable(aReport([wide, aLock()]), { ...plain, width })
       .split("\n")
       .slice(2);
     expect(Math.max(...lines.map((line) => stringWidth(line)))).toBeLessThanOrEqual(width);
