@@ -36,6 +36,21 @@ Examples:
 /** Runs the command line and gives the exit code. Throws a `JanitorError`. */
 export async function runCommandLine(argv: readonly string[], surroundings: Surroundings): Promise<number> {
   let exitCode = 0;
+  const program = composeProgram(surroundings, (code) => {
+    exitCode = code;
+  });
+  try {
+    await program.parseAsync([...argv], { from: "user" });
+    return exitCode;
+  } catch (error) {
+    // Commander has said what is wrong already; asking for help or the version is no error.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    throw error;
+  }
+}
+
+/** All commands with their options; `onExit` is told the exit code of the one that ran. */
+export function composeProgram(surroundings: Surroundings, onExit: (exitCode: number) => void): Command {
   const program = new Command("pulumi-lock-janitor")
     .description("Finds Pulumi's lock files whose owner is provably gone from Kubernetes, and removes them.")
     .version(VERSION)
@@ -50,21 +65,21 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     .description("look at every lock once: a dry run, unless --delete")
     .addHelpText("after", `${SWEEP_EXAMPLES}\n${EXIT_CODES}`);
   addOptions(sweepCommand, SWEEP_OPTIONS).action(async (options) => {
-    exitCode = await runSweep(settingsOf(options), surroundings);
+    onExit(await runSweep(settingsOf(options), surroundings));
   });
   const watchCommand = program
     .command("watch")
     .description("go on looking, at an interval and when something happens in the cluster: a dry run, unless --delete; one line of JSON for each change")
     .addHelpText("after", EXIT_CODES);
   addOptions(watchCommand, WATCH_OPTIONS).action(async (options) => {
-    exitCode = await runWatch(settingsOf(options), surroundings);
+    onExit(await runWatch(settingsOf(options), surroundings));
   });
   const checkCommand = program
     .command("check")
     .description("try, without writing, what a sweep needs: rights in backend and cluster, and which proofs there can be")
     .addHelpText("after", EXIT_CODES);
   addOptions(checkCommand, CHECK_OPTIONS).action(async (options) => {
-    exitCode = await runCheck(settingsOf(options), surroundings);
+    onExit(await runCheck(settingsOf(options), surroundings));
   });
   const unlockCommand = program
     .command("unlock")
@@ -72,7 +87,7 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     .argument("<lock>", "its id, its URL, or the line that Pulumi printed")
     .addHelpText("after", `${UNLOCK_EXAMPLES}\n${EXIT_CODES}`);
   addOptions(unlockCommand, UNLOCK_OPTIONS).action(async (lock, options) => {
-    exitCode = await runUnlock(lock, settingsOf(options), surroundings);
+    onExit(await runUnlock(lock, settingsOf(options), surroundings));
   });
   const restoreCommand = program
     .command("restore")
@@ -80,16 +95,9 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     .argument("<record>", "the record's id")
     .addHelpText("after", EXIT_CODES);
   addOptions(restoreCommand, RESTORE_OPTIONS).action(async (id, options) => {
-    exitCode = await runRestore(id, settingsOf(options), surroundings);
+    onExit(await runRestore(id, settingsOf(options), surroundings));
   });
-  try {
-    await program.parseAsync([...argv], { from: "user" });
-    return exitCode;
-  } catch (error) {
-    // Commander has said what is wrong already; asking for help or the version is no error.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    throw error;
-  }
+  return program;
 }
 
 type Values = Readonly<Record<string, unknown>>;
