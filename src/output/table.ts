@@ -30,6 +30,8 @@ const VERDICT_STYLES: Readonly<Record<ReportedLock["verdict"], Style>> = {
 // Below this width the columns do not fit beside each other.
 const NARROW = 100;
 const GAP = 2;
+// Of the room for stack and owner, what a long stack may take before it is broken.
+const STACK_SHARE = 0.45;
 
 /** Renders a report for a person: a line for each lock, below it the reason, at the end a summary. */
 export function renderTable(report: SweepReport, options: TableOptions): string {
@@ -89,14 +91,13 @@ function renderColumns(locks: readonly ReportedLock[], options: TableOptions): s
   return renderLayout(ui);
 }
 
-/** Makes stack and owner narrower until the columns fit. */
+/** Makes stack and owner narrower until the columns fit: the owner first, since a stack is looked for by its name. */
 function fit(natural: readonly number[], width: number): readonly number[] {
   const over = natural.reduce((sum, each) => sum + each, 0) - width;
   if (over <= 0) return natural;
-  const [verdict = 0, stack = 0, owner = 0, age = 0, action = 0] = natural;
+  const [verdict = 0, stack = 0, , age = 0, action = 0] = natural;
   const room = Math.max(width - verdict - age - action, 40);
-  const share = stack / (stack + owner);
-  const narrowed = Math.min(stack, Math.max(16, Math.floor(room * share)));
+  const narrowed = Math.min(stack, Math.max(16, Math.floor(room * STACK_SHARE)));
   return [verdict, narrowed, room - narrowed, age, action];
 }
 
