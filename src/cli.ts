@@ -23,6 +23,21 @@ const CONFIG_VARIABLE = "PULUMI_LOCK_JANITOR_CONFIG";
 /** Runs the command line and gives the exit code. Throws a `JanitorError`. */
 export async function runCommandLine(argv: readonly string[], surroundings: Surroundings): Promise<number> {
   let exitCode = 0;
+  const program = composeProgram(surroundings, (code) => {
+    exitCode = code;
+  });
+  try {
+    await program.parseAsync([...argv], { from: "user" });
+    return exitCode;
+  } catch (error) {
+    // Commander has said what is wrong already; asking for help or the version is no error.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    throw error;
+  }
+}
+
+/** All commands with their options; `onExit` is told the exit code of the one that ran. */
+export function composeProgram(surroundings: Surroundings, onExit: (exitCode: number) => void): Command {
   const program = new Command("pulumi-lock-janitor")
     .description("Finds Pulumi's lock files whose owner is provably gone from Kubernetes, and removes them.")
     .version(VERSION)
@@ -43,21 +58,21 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
   };
   addCommand("sweep", program.command("sweep").description("look at every lock once: a dry run, unless --delete"), SWEEP_OPTIONS).action(async (options) => {
     const { runSweep } = await import("./run-sweep.ts");
-    exitCode = await runSweep(await settingsOf(options), surroundings);
+    onExit(await runSweep(await settingsOf(options), surroundings));
   });
   const watchCommand = program
     .command("watch")
     .description("go on looking, at an interval and when something happens in the cluster: a dry run, unless --delete; one line of JSON for each change");
   addCommand("watch", watchCommand, WATCH_OPTIONS).action(async (options) => {
     const { runWatch } = await import("./run-watch.ts");
-    exitCode = await runWatch(await settingsOf(options), surroundings);
+    onExit(await runWatch(await settingsOf(options), surroundings));
   });
   const checkCommand = program
     .command("check")
     .description("try, without writing, what a sweep needs: rights in backend and cluster, and which proofs there can be");
   addCommand("check", checkCommand, CHECK_OPTIONS).action(async (options) => {
     const { runCheck } = await import("./run-check.ts");
-    exitCode = await runCheck(await settingsOf(options), surroundings);
+    onExit(await runCheck(await settingsOf(options), surroundings));
   });
   const unlockCommand = program
     .command("unlock")
@@ -65,22 +80,22 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     .argument("<lock>", "its id, its URL, or the line that Pulumi printed");
   addCommand("unlock", unlockCommand, UNLOCK_OPTIONS).action(async (lock, options) => {
     const { runUnlock } = await import("./run-unlock.ts");
-    exitCode = await runUnlock(lock, await settingsOf(options), surroundings);
+    onExit(await runUnlock(lock, await settingsOf(options), surroundings));
   });
   const restoreCommand = program.command("restore").description("put a removed lock back, from its record").argument("<record>", "the record's id");
   addCommand("restore", restoreCommand, RESTORE_OPTIONS).action(async (id, options) => {
     const { runRestore } = await import("./run-restore.ts");
-    exitCode = await runRestore(id, await settingsOf(options), surroundings);
+    onExit(await runRestore(id, await settingsOf(options), surroundings));
   });
   const audit = program.command("audit").description("read the records of removals; writes nothing");
   addCommand("audit list", audit.command("list").description("the removals, the newest first"), AUDIT_LIST_OPTIONS).action(async (options) => {
     const { runAuditList } = await import("./run-audit.ts");
-    exitCode = await runAuditList(options, await settingsOf(options), surroundings);
+    onExit(await runAuditList(options, await settingsOf(options), surroundings));
   });
   const showCommand = audit.command("show").description("one removal, with the lock and the evidence").argument("<record>", "the record's id");
   addCommand("audit show", showCommand, AUDIT_SHOW_OPTIONS).action(async (id, options) => {
     const { runAuditShow } = await import("./run-audit.ts");
-    exitCode = await runAuditShow(id, await settingsOf(options), surroundings);
+    onExit(await runAuditShow(id, await settingsOf(options), surroundings));
   });
   const printCommand = program
     .command("config")
@@ -94,14 +109,7 @@ export async function runCommandLine(argv: readonly string[], surroundings: Surr
     surroundings.stdout.write((await import("./config-print.ts")).renderSettings(values, surroundings.env));
   });
   addCompletion(program, commands, (text) => surroundings.stdout.write(text));
-  try {
-    await program.parseAsync([...argv], { from: "user" });
-    return exitCode;
-  } catch (error) {
-    // Commander has said what is wrong already; asking for help or the version is no error.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    throw error;
-  }
+  return program;
 }
 
 type Values = Readonly<Record<string, unknown>>;

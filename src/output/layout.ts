@@ -60,12 +60,15 @@ export function layColumns(
   return renderLayout(ui);
 }
 
-/** Makes two columns narrower until all fit, each by its share. */
+/** Of the room for the two flexible columns, what the first may take where it is long before it is broken: a stack is looked for by its name. */
+const FIRST_SHARE = 0.45;
+
+/** Makes two columns narrower until all fit, the second one first. */
 function narrow(natural: readonly number[], [first, second]: readonly [number, number], width: number): readonly number[] {
   if (sum(natural) <= width) return natural;
   const [one, two] = [natural[first] ?? 0, natural[second] ?? 0];
   const room = Math.max(width - (sum(natural) - one - two), 40);
-  const narrowed = Math.min(one, Math.max(16, Math.floor((room * one) / (one + two))));
+  const narrowed = Math.min(one, Math.max(16, Math.floor(room * FIRST_SHARE)));
   return natural.map((each, column) => (column === first ? narrowed : column === second ? room - narrowed : each));
 }
 

@@ -48,6 +48,17 @@ describe("the table", () => {
     expect(Math.max(...lines.map((line) => stringWidth(line)))).toBeLessThanOrEqual(width);
   });
 
+  it("breaks a long owner before the name of a stack", () => {
+    const owner = {
+      username: "pulumi-kubernetes-operator",
+      hostname: "pulumi-kubernetes-operator-6b8d5f7c9d-q4x7n",
+      pid: 28_841,
+      timestamp: "2026-03-10T10:00:00Z",
+    };
+    const text = renderTable(aReport([aLock({ owner, stack: "organization/billing/prod" })]), { ...plain, width: 120 });
+    expect(text).toMatch(/^stale +organization\/billing\/prod +pulumi-kubernetes-operator@/m);
+  });
+
   it("shows every rule with --verbose", () => {
     expect(renderTable(aReport([aLock()]), { ...plain, verbose: true })).toContain("rule 1 unreadable: the body is a lock");
   });
