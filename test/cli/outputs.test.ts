@@ -1,7 +1,9 @@
 // Where reports go: to stdout, to files, to a step's summary, and what is refused before anything is removed.
-import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
+import formats from "ajv-formats";
+import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 import { sweepReport } from "../../src/core/report.ts";
@@ -51,6 +53,40 @@ describe("several outputs", () => {
     const files = ["a.json", "b.json"].map((name) => join(workspace.folder, name));
     await sweep(files.flatMap((file) => ["--output", `json=${file}`]));
     expect(files.map((file) => recognize(readFileSync(file, "utf8")))).toEqual(["json", "json"]);
+  });
+});
+
+describe("JSON, by the published schemas and a validator that knows nothing of ours", () => {
+  const validatorOf = (file: string): ReturnType<typeof Ajv2020.prototype.compile> => {
+    const ajv = new Ajv2020({ strict: false, allErrors: true });
+    formats.default(ajv);
+    const schema: object = JSON.parse(readFileSync(file, "utf8"));
+    return ajv.compile(schema);
+  };
+
+  it("a report with every kind of verdict", async () => {
+    workspace.addLock("iac-runner-here", { stack: "organization/shop/a" });
+    workspace.addPod("iac-runner-here");
+    workspace.addLock("laptop.local", { stack: "organization/shop/b" });
+    workspace.addLock("x", { body: "{", stack: "organization/shop/c" });
+    workspace.addLock("iac-runner-young", { minutes: 0, stack: "organization/shop/d" });
+    const { stdout } = await sweep(["--output", "json", "--backend", "file:///nonexistent/folder"]);
+    const validate = validatorOf("schemas/report.schema.json");
+    const report: unknown = JSON.parse(stdout);
+    expect([validate(report), validate.errors]).toEqual([true, null]);
+    expect(new Set(sweepReport.parse(report).locks.map(({ verdict }) => verdict)).size).toBe(5);
+    expect(validate({ ...sweepReport.parse(report), version: 2 })).toBe(false);
+  });
+
+  it("the records of a removal", async () => {
+    await sweep(["--delete", "--exclusive"]);
+    const validate = validatorOf("schemas/record.schema.json");
+    const folder = workspace.path(".pulumi-lock-janitor/audit");
+    const records = readdirSync(folder).map((name): unknown => JSON.parse(readFileSync(join(folder, name), "utf8")));
+    expect(records.map((record) => [validate(record), validate.errors])).toEqual([
+      [true, null],
+      [true, null],
+    ]);
   });
 });
 
