@@ -49,7 +49,9 @@ export function composeProgram(surroundings: Surroundings, onExit: (exitCode: nu
   // Help is answered without what checks settings or runs a command.
   const settingsOf = async (options: Values): Promise<Settings> => {
     const { readSettings } = await import("./config.ts");
-    return readSettings(options, surroundings.env, configFile(options, surroundings));
+    const settings = readSettings(options, surroundings.env, configFile(options, surroundings));
+    if (settings.quiet) surroundings.hush?.();
+    return settings;
   };
   const commands = new Map<string, readonly OptionSpec[]>();
   const addCommand = <Arguments extends unknown[]>(name: string, command: Command<Arguments>, specs: readonly OptionSpec[]): Command<Arguments, Values> => {

@@ -32,7 +32,8 @@ async function run(): Promise<void> {
     import("./errors.ts"),
     import("./output/log.ts"),
   ]);
-  const log = openLog(process.stderr, argv.includes("--quiet"));
+  let quiet = argv.includes("--quiet");
+  const log = openLog(process.stderr, () => quiet);
   try {
     process.exitCode = await runCommandLine(argv, {
       env: process.env,
@@ -41,9 +42,11 @@ async function run(): Promise<void> {
       interactive: process.stdin.isTTY && process.stderr.isTTY,
       stop: stop.signal,
       log,
+      hush: () => (quiet = true),
     });
   } catch (error) {
-    const known = error instanceof JanitorError ? error : undefined;
+    const stopped = stop.signal.aborted && error instanceof Error && error.name === "AbortError";
+    const known = error instanceof JanitorError ? error : stopped ? new JanitorError("interrupted", "stopped by a signal", { cause: error }) : undefined;
     await log(
       "error",
       [known?.message ?? `an error of the janitor itself: ${describeError(error)}`, known?.hint].filter((part) => part !== undefined).join(". "),

@@ -10,4 +10,6 @@ export interface Surroundings {
   /** Aborted by SIGINT or SIGTERM. */
   readonly stop: AbortSignal;
   readonly log: Log;
+  /** Leaves errors only from now on: a setting says so. */
+  readonly hush?: () => void;
 }

@@ -1,8 +1,10 @@
 import { createHash, randomUUID } from "node:crypto";
 
+import * as z from "zod";
+
 import type { TimeSpan, UnreadableRecord } from "../core/audit-entry.ts";
 import { auditRecord, foldRecords, kindOfEvent, type AuditRecord, type EventKind, type RemovalHistory } from "../core/record.ts";
-import { describeError, JanitorError } from "../errors.ts";
+import { JanitorError } from "../errors.ts";
 
 /** The records of removals: where an intent is made durable before a lock is removed, and an outcome after. */
 export interface AuditLog {
@@ -38,6 +40,13 @@ export function hashKey(key: string): string {
   return createHash("sha256").update(key).digest("hex").slice(0, 16);
 }
 
+/** The first thing that is otherwise than in a record. */
+function describeMisfit(error: unknown): string {
+  if (!(error instanceof z.ZodError)) return "it is no JSON";
+  const [issue] = error.issues;
+  return `${issue?.path.join(".") ?? ""}: ${issue?.message ?? ""}`;
+}
+
 /** Reads one record. Throws `record-invalid`. */
 export function parseRecord(text: string, place: string): AuditRecord {
   try {
@@ -51,7 +60,7 @@ export function parseRecord(text: string, place: string): AuditRecord {
     return auditRecord.parse(content);
   } catch (error) {
     if (error instanceof JanitorError) throw error;
-    throw new JanitorError("record-invalid", `${place} is no record of this janitor: ${describeError(error).slice(0, 200)}`, { cause: error });
+    throw new JanitorError("record-invalid", `${place} is no record of this janitor: ${describeMisfit(error)}`, { cause: error });
   }
 }
 

@@ -10,11 +10,11 @@ export type LogLevel = "info" | "warn" | "error";
 /** Writes one note for the person or the log collector: to stderr, never stdout. */
 export type Log = (level: LogLevel, text: string, fields?: LogFields) => Promise<void>;
 
-/** The log of a process: plain lines on a terminal, else one line of JSON each. `quiet` leaves errors only. */
-export function openLog(stderr: NodeJS.WriteStream, quiet: boolean): Log {
+/** The log of a process: plain lines on a terminal, else one line of JSON each. While `isQuiet` says so there are errors only. */
+export function openLog(stderr: NodeJS.WriteStream, isQuiet: () => boolean): Log {
   const write = stderr.isTTY ? openTerminalLog(stderr) : openJsonLog();
   return async (level, text, fields = {}) => {
-    if (!quiet || level === "error") await write(level, text, fields);
+    if (!isQuiet() || level === "error") await write(level, text, fields);
   };
 }
 

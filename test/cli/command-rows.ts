@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 
 import { checkReport, type CheckItem } from "../../src/core/check-report.ts";
+import { CONFIG_PRINT_ROWS, composeAuditListRows } from "./audit-rows.ts";
 import { runInProcess } from "./in-process.ts";
 import { readAt, readDocument, readLock, seeThere, seeVerdict, type CommandName, type OptionWorld, type Row, type Seen } from "./option-rows.ts";
 import { RULE_ROWS, writeTwoContexts } from "./rule-rows.ts";
@@ -78,8 +79,33 @@ const VERBOSE: Row = {
   with: true,
 };
 
+/** A lock whose Stack is there. */
+const addStaleOfStack = (world: OptionWorld): void => {
+  addStale(world);
+  const spec = { stack: "prod", backend: world.workspace.backend };
+  world.server.objects.set("/apis/pulumi.com/v1/stacks", [{ kind: "Stack", metadata: { name: "shop", namespace: "iac", uid: "uid-1" }, spec }]);
+};
+
+/** What follows a removal: `words` make the command remove. */
+const composeAfterRows = (...words: readonly string[]): Readonly<Record<string, Row>> => {
+  const row = (option: string, see: Row["see"], without: unknown, withIt: unknown): Row => ({
+    arrange: addStaleOfStack,
+    beside: () => words,
+    option: () => [option],
+    see,
+    without,
+    with: withIt,
+  });
+  return {
+    "--requeue-stacks": row("--requeue-stacks", ({ world }) => world.server.calls.some(({ method }) => method === "PATCH"), false, true),
+    "--stack-events": row("--stack-events", ({ world }) => world.server.calls.some(({ path }) => path.endsWith("/events")), false, true),
+    "--check-pending": row("--check-pending", (seen) => readLock(seen, "pendingOperations", "kind"), undefined, "unknown"),
+  };
+};
+
 const SWEEP_ROWS: Readonly<Record<string, Row>> = {
   ...RULE_ROWS,
+  ...composeAfterRows("--delete", "--exclusive"),
   ...DISCOVER_ROWS,
   "--audit-log": removing(rule("--audit-log")),
   "--exclusive": { ...rule("--exclusive"), beside: () => ["--delete"] },
@@ -131,6 +157,7 @@ const SWEEP_ROWS: Readonly<Record<string, Row>> = {
 
 const WATCH_ROWS: Readonly<Record<string, Row>> = {
   ...RULE_ROWS,
+  ...composeAfterRows("--delete", "--exclusive"),
   ...DISCOVER_ROWS,
   "--audit-log": removing(rule("--audit-log")),
   "--exclusive": { ...rule("--exclusive"), beside: () => ["--delete"] },
@@ -170,6 +197,7 @@ const WATCH_ROWS: Readonly<Record<string, Row>> = {
 
 const UNLOCK_ROWS: Readonly<Record<string, Row>> = {
   ...RULE_ROWS,
+  ...composeAfterRows(),
   "--context": { ...rule("--context"), without: "none" },
   "--force": { arrange: (world) => void world.addLock("iac-runner-here"), option: () => ["--force"], see: seeThere, without: true, with: false },
   "--yes": { arrange: addStale, omit: ["--yes"], option: () => ["--yes"], see: seeThere, without: true, with: false },
@@ -230,10 +258,14 @@ const CHECK_ROWS: Readonly<Record<string, Row>> = {
   "--no-builtin-owners": { option: () => ["--no-builtin-owners"], see: item("owners", "*-workspace-0"), without: "unknown", with: "exit 0" },
   "--probe-processes": {
     option: () => ["--probe-processes"],
-    see: ({ world }) => world.server.calls.some(({ path }) => path.includes("selfsubjectaccessreviews")),
-    without: false,
-    with: true,
+    // Without a pod that matches there is no namespace to ask for.
+    see: item("proof", "process-gone"),
+    without: "exit 0",
+    with: "unknown",
   },
+  "--requeue-stacks": { option: () => ["--requeue-stacks"], see: item("cluster", "requeue Stacks"), without: "exit 0", with: "unknown" },
+  "--stack-events": { option: () => ["--stack-events"], see: item("cluster", "write Events"), without: "exit 0", with: "unknown" },
+  "--check-pending": { option: () => ["--check-pending"], see: item("backend", "read checkpoints"), without: "exit 0", with: "ok" },
   "--kubeconfig": { ...rule("--kubeconfig"), see: item("cluster", "list pods"), with: "ok" },
   "--context": {
     ...rule("--context"),
@@ -268,8 +300,18 @@ const RESTORE_ROWS: Readonly<Record<string, Row>> = {
     without: 1,
     with: 0,
   },
-  "--request-timeout": { ...SLOW, see: ({ stderr }) => stderr.includes("holds no record"), without: true, with: false },
+  "--request-timeout": { ...SLOW, see: ({ stderr }) => stderr.includes("the service did not answer"), without: false, with: true },
   "--yes": { arrange: addRemoved(), interactive: true, stopAfter: 3_000, option: () => ["--yes"], see: seeExit, without: 4, with: 0 },
+};
+
+const AUDIT_LIST_ROWS = composeAuditListRows(addRemoved, SLOW);
+
+const AUDIT_SHOW_ROWS: Readonly<Record<string, Row>> = {
+  "--config": RESTORE_ROWS["--config"] ?? rule("--config"),
+  "--backend": RESTORE_ROWS["--backend"] ?? rule("--backend"),
+  "--audit-log": RESTORE_ROWS["--audit-log"] ?? rule("--audit-log"),
+  "--request-timeout": RESTORE_ROWS["--request-timeout"] ?? rule("--request-timeout"),
+  "--output": AUDIT_LIST_ROWS["--output"] ?? rule("--output"),
 };
 
 /** For each command the rows of its options: add one for each new option, as short as these. */
@@ -279,4 +321,7 @@ export const TABLE: Readonly<Record<CommandName, Readonly<Record<string, Row>>>>
   unlock: UNLOCK_ROWS,
   check: CHECK_ROWS,
   restore: RESTORE_ROWS,
+  "audit list": AUDIT_LIST_ROWS,
+  "audit show": AUDIT_SHOW_ROWS,
+  "config print": CONFIG_PRINT_ROWS,
 };

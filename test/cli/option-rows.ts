@@ -9,7 +9,8 @@ import { runInProcess, type InProcessResult } from "./in-process.ts";
 import { Workspace } from "./snapshot-files.ts";
 
 /** The commands of the table. */
-export type CommandName = "sweep" | "watch" | "unlock" | "check" | "restore";
+export const COMMAND_NAMES = ["sweep", "watch", "unlock", "check", "restore", "audit list", "audit show", "config print"] as const;
+export type CommandName = (typeof COMMAND_NAMES)[number];
 
 /** What the rows are tried in: a folder with a backend, an API server, and Google's storage. */
 export class OptionWorld {
@@ -123,6 +124,8 @@ export interface Row {
 function usualWords(command: CommandName, world: OptionWorld): readonly (readonly string[])[] {
   const backend = ["--backend", world.workspace.backend];
   if (command === "restore") return [backend];
+  if (command === "audit list" || command === "audit show") return [backend, ["--output", "json"]];
+  if (command === "config print") return [];
   const cluster = [backend, ["--kubeconfig", world.server.writeKubeconfig()], ["--owner", "iac-runner-*"]];
   if (command === "check") return [...cluster, ["--output", "json"]];
   const rules = [...cluster, ["--confirm-delay", "0s"]];
@@ -132,9 +135,9 @@ function usualWords(command: CommandName, world: OptionWorld): readonly (readonl
 
 /** A command with its argument and its usual words, but for some flags. */
 export function composeWords(command: CommandName, world: OptionWorld, omit: readonly string[] = []): readonly string[] {
-  const argument = command === "unlock" || command === "restore" ? [world.argument].filter((word) => word !== "") : [];
+  const argument = command === "unlock" || command === "restore" || command === "audit show" ? [world.argument].filter((word) => word !== "") : [];
   const usual = usualWords(command, world).filter(([flag = ""]) => !omit.includes(flag));
-  return [command, ...argument, ...usual.flat()];
+  return [...command.split(" "), ...argument, ...usual.flat()];
 }
 
 /** Runs a row once, with or without its option. */

@@ -1,18 +1,19 @@
 // Every option of every command, as commander lists them: what is otherwise with it. An option without a row fails; so does a row without an option.
 import { mkdirSync } from "node:fs";
 
+import type { CommandUnknownOpts } from "@commander-js/extra-typings";
 import { describe, expect, it } from "vitest";
 
 import { composeProgram } from "../../src/cli.ts";
 import { TABLE } from "./command-rows.ts";
 import { runCommand } from "./command.ts";
 import { runInProcess } from "./in-process.ts";
-import { composeWords, OptionWorld, runRow } from "./option-rows.ts";
+import { COMMAND_NAMES, composeWords, OptionWorld, runRow } from "./option-rows.ts";
 
 /** `--quiet` is read by the process itself, before the command line is: its rows are below. */
 const BY_PROCESS = ["sweep --quiet", "watch --quiet", "unlock --quiet"];
 
-describe.each(["sweep", "watch", "unlock", "check", "restore"] as const)("%s", (name) => {
+describe.each(COMMAND_NAMES)("%s", (name) => {
   it.each(Object.entries(TABLE[name]))(
     "%s",
     async (_option, row) => {
@@ -24,6 +25,14 @@ describe.each(["sweep", "watch", "unlock", "check", "restore"] as const)("%s", (
   );
 });
 
+/** Every option of commands and of those below them. */
+function listOptions(commands: readonly CommandUnknownOpts[], above = ""): readonly string[] {
+  return commands.flatMap((command) => {
+    const name = `${above}${command.name()}`;
+    return [...command.options.map(({ long }) => `${name} ${long ?? ""}`), ...listOptions(command.commands, `${name} `)];
+  });
+}
+
 it("has a row for every option that commander knows, and no other", () => {
   const surroundings = {
     env: {},
@@ -34,7 +43,7 @@ it("has a row for every option that commander knows, and no other", () => {
     log: () => Promise.resolve(),
   };
   const program = composeProgram(surroundings, () => undefined);
-  const known = program.commands.flatMap((command) => command.options.map(({ long }) => `${command.name()} ${long ?? ""}`));
+  const known = listOptions(program.commands);
   const shown = Object.entries(TABLE).flatMap(([command, rows]) => Object.keys(rows).map((option) => `${command} ${option}`));
   expect([...shown, ...BY_PROCESS].toSorted()).toEqual(known.toSorted());
   expect(program.options.map(({ long }) => long)).toEqual(["--version"]);

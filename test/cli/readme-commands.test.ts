@@ -22,6 +22,7 @@ const isHelm = (text: string): boolean => text.startsWith("helm ");
 const LISTED: Readonly<Record<string, string>> = {
   "git clone <this repository>": "the reader fills in where the project is",
   "cd pulumi-lock-janitor": "the folder that git clone makes",
+  "source <(pulumi-lock-janitor completion bash)": "the script is tried in a real bash by the tests of completion",
 };
 
 it("each is covered by a rule", () => {
@@ -147,6 +148,21 @@ const OURS: Readonly<Record<string, Expectation>> = {
     until: '"deleted"',
   },
   "pulumi-lock-janitor restore 20260310T120000Z-3f1a2b9c4d5e6f70-9d0c1b2a --backend azblob://state": { exitCode: 0, says: "was put back", there: true },
+  "pulumi-lock-janitor audit list --backend azblob://state": { exitCode: 0, says: "removed", there: true },
+  "pulumi-lock-janitor audit list --backend azblob://state --since 7d": { exitCode: 0, says: "removed", there: true },
+  "pulumi-lock-janitor audit list --backend azblob://state --stack organization/network/dev --since 7d": {
+    exitCode: 0,
+    says: "No removal is recorded",
+    there: true,
+  },
+  "pulumi-lock-janitor audit list --backend azblob://state --outcome failed --outcome open --output json": { exitCode: 0, says: '"removals": []', there: true },
+  "pulumi-lock-janitor audit list --backend azblob://state --run 0b7c8d7e-6a5f-4b3c-9d2e-1f0a9b8c7d6e": {
+    exitCode: 0,
+    says: "No removal is recorded",
+    there: true,
+  },
+  "pulumi-lock-janitor audit show 20260310T120000Z-3f1a2b9c4d5e6f70-9d0c1b2a --backend azblob://state": { exitCode: 0, says: "pod-not-found", there: true },
+  "pulumi-lock-janitor config print": { exitCode: 0, says: "maxDeletions: 50", there: true },
 };
 
 describe("ours", () => {
