@@ -1,8 +1,9 @@
+import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 
 import type { Settings } from "./config.ts";
 import type { SweepReport } from "./core/report.ts";
-import { formatJson } from "./core/text.ts";
+import { formatJsonParts } from "./core/text.ts";
 import { describeError, JanitorError } from "./errors.ts";
 import { renderFrame, type TableOptions } from "./output/table-frame.ts";
 import { painterFor, widthOf } from "./output/terminal.ts";
@@ -37,13 +38,16 @@ export async function writeOutputs(outputs: Settings["outputs"], { stdout }: Sur
   const failures: JanitorError[] = [];
   for (const output of outputs) {
     const file = "file" in output ? output.file : undefined;
-    const text = await render(output.format, renderings, file === undefined ? stdout : undefined);
+    const parts = await render(output.format, renderings, file === undefined ? stdout : undefined);
     if (file === undefined) {
-      stdout.write(text);
+      for (const part of parts) {
+        stdout.write(part);
+        if (stdout.writableNeedDrain) await once(stdout, "drain");
+      }
       continue;
     }
     try {
-      await writeFile(file, text);
+      await writeFile(file, parts);
     } catch (error) {
       failures.push(
         new JanitorError("output-failed", `the report could not be written to ${file}: ${describeError(error)}`, {
@@ -61,13 +65,13 @@ async function render(
   format: Settings["outputs"][number]["format"],
   { json, markdown, table }: Renderings,
   stream: NodeJS.WriteStream | undefined,
-): Promise<string> {
+): Promise<Iterable<string>> {
   switch (format) {
     case "json":
-      return formatJson(json);
+      return formatJsonParts(json);
     case "table":
-      return await table(stream);
+      return [await table(stream)];
     case "markdown":
-      return (await markdown?.()) ?? "";
+      return [(await markdown?.()) ?? ""];
   }
 }
