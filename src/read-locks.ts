@@ -10,27 +10,43 @@ export interface ReadLocks {
   readonly leftOut: number;
 }
 
-/** Lists the locks of a backend and reads each that is selected. One that went away in between is left out; one that cannot be read stays, as such. */
+/**
+ * Lists the locks of a backend and reads each that is selected. One that went away in between is left out; one that cannot be read stays, as such. A page is read while the
+ * next one is listed, and no more of them than that wait at a time.
+ */
 export async function readLocks(backend: Backend, isSelected: (key: string) => boolean, signal: AbortSignal, onRead: () => void): Promise<ReadLocks> {
   const limit = pLimit(backend.concurrency);
-  const reading: Promise<ObservedLock | undefined>[] = [];
+  const locks: ObservedLock[] = [];
   let leftOut = 0;
-  for await (const page of backend.listLocks(signal)) {
-    for (const entry of page) {
-      if (!isSelected(entry.key)) {
-        leftOut += 1;
-        continue;
-      }
-      reading.push(
-        limit(async () => {
-          const lock = await readLock(backend, entry, signal);
-          onRead();
-          return lock;
-        }),
-      );
-    }
+  for await (const page of fetchAhead(backend.listLocks(signal))) {
+    const selected = page.filter(({ key }) => isSelected(key));
+    leftOut += page.length - selected.length;
+    const read = await limit.map(selected, async (entry) => {
+      const lock = await readLock(backend, entry, signal);
+      onRead();
+      return lock;
+    });
+    for (const lock of read) if (lock !== undefined) locks.push(lock);
   }
-  return { locks: (await Promise.all(reading)).filter((lock) => lock !== undefined), leftOut };
+  return { locks, leftOut };
+}
+
+/** The same pages, each next one being asked for before the one at hand is looked at. */
+async function* fetchAhead<Page>(pages: AsyncIterable<Page>): AsyncGenerator<Page> {
+  const iterator = pages[Symbol.asyncIterator]();
+  try {
+    let next = iterator.next();
+    for (;;) {
+      const result = await next;
+      if (result.done === true) return;
+      next = iterator.next();
+      // It is thrown when its turn comes.
+      next.catch(() => undefined);
+      yield result.value;
+    }
+  } finally {
+    await iterator.return?.();
+  }
 }
 
 /** Reads one lock; undefined when it is gone. */

@@ -3,6 +3,7 @@ import { resolveBackends, type Settings } from "./config.ts";
 import { mayDiscover, openBackends, refuseIdleAllowList, refuseUnstatedDiscovery } from "./open-backends.ts";
 import { closeParts, openSources } from "./open-parts.ts";
 import { openProgressLine } from "./output/progress.ts";
+import { spareMemory } from "./spare-memory.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { sweep } from "./sweep.ts";
 import { refuseUnwritable, writeSweepReport } from "./write-outputs.ts";
@@ -32,7 +33,10 @@ export async function runSweep(settings: Settings, surroundings: Surroundings): 
       backends: opened,
       clusters,
       ...(discovery === undefined ? {} : { discovery }),
-      onProgress: progress.show,
+      onProgress: (step) => {
+        spareMemory(step);
+        progress.show(step);
+      },
       ...(asking
         ? {
             confirm: async (plan) => {

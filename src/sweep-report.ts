@@ -70,8 +70,9 @@ export interface SweepFacts {
 /** Makes the report of a sweep: every lock found, in a stable order. */
 export function composeReport(facts: SweepFacts): SweepReport {
   const locks = facts.backends
-    .flatMap(({ identity, locks: swept }) => (identity === undefined ? [] : swept.map((lock) => reportLock(identity, lock, facts.finishedAt))))
-    .toSorted((a, b) => compare(formatIdentity(a.backend), formatIdentity(b.backend)) || compare(a.key, b.key));
+    .flatMap(({ identity, locks: swept }) => (identity === undefined ? [] : [{ name: formatIdentity(identity), identity, swept }]))
+    .toSorted((a, b) => compare(a.name, b.name))
+    .flatMap(({ identity, swept }) => swept.toSorted((a, b) => compare(a.lock.key, b.lock.key)).map((lock) => reportLock(identity, lock, facts.finishedAt)));
   const failed = facts.backends.some(({ error }) => error !== undefined && error.code !== "interrupted");
   const clusters = reportClusters(facts);
   const stacks = reportStacks(facts, locks);

@@ -1,10 +1,11 @@
+import { once } from "node:events";
 import { constants } from "node:fs";
 import { access, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 
 import type { Settings } from "./config.ts";
 import type { SweepReport } from "./core/report.ts";
-import { formatJson } from "./core/text.ts";
+import { formatJsonParts } from "./core/text.ts";
 import { describeError, JanitorError, systemCode } from "./errors.ts";
 import { appendStepSummary } from "./output/step-summary.ts";
 import { renderFrame, type TableOptions } from "./output/table-frame.ts";
@@ -51,13 +52,16 @@ export async function writeOutputs(outputs: Settings["outputs"], { stdout }: Sur
   const failures: JanitorError[] = [];
   for (const output of outputs) {
     const file = "file" in output ? output.file : undefined;
-    const text = await render(output.format, renderings, file === undefined ? stdout : undefined);
+    const parts = await render(output.format, renderings, file === undefined ? stdout : undefined);
     if (file === undefined) {
-      stdout.write(text);
+      for (const part of parts) {
+        stdout.write(part);
+        if (stdout.writableNeedDrain) await once(stdout, "drain");
+      }
       continue;
     }
     try {
-      await writeFile(file, text);
+      await writeFile(file, parts);
     } catch (error) {
       failures.push(
         new JanitorError("output-failed", `the report could not be written to ${file}: ${describeError(error)}`, {
@@ -104,15 +108,15 @@ async function render(
   format: Settings["outputs"][number]["format"],
   { json, markdown, junit, table }: Renderings,
   stream: NodeJS.WriteStream | undefined,
-): Promise<string> {
+): Promise<Iterable<string>> {
   switch (format) {
     case "json":
-      return formatJson(json);
+      return formatJsonParts(json);
     case "table":
-      return await table(stream);
+      return [await table(stream)];
     case "markdown":
-      return (await markdown?.()) ?? "";
+      return [(await markdown?.()) ?? ""];
     case "junit":
-      return (await junit?.()) ?? "";
+      return [(await junit?.()) ?? ""];
   }
 }

@@ -26,7 +26,7 @@ import {
   listPages,
   MAX_RECORD_BYTES,
   readUnlessDenied,
-  withTimeout,
+  withinTime,
   type ListedPage,
 } from "./driver.ts";
 
@@ -118,8 +118,10 @@ class AzblobBackend implements Backend {
     const blob = (folder: string): BlockBlobClient => this.#parts.deleting.getBlockBlobClient(this.#prefix + folder + name);
     const conditions = { ifMatch: '"0x0"' };
     return [
-      await this.#check("remove locks", "remove a lock", () => blob(LOCKS_FOLDER).delete({ conditions, abortSignal: this.#timeout() })),
-      await this.#check("write records", "write a record", () => blob(RECORDS_FOLDER).upload("", 0, { conditions, abortSignal: this.#timeout() })),
+      await this.#check("remove locks", "remove a lock", () => this.#within((abortSignal) => blob(LOCKS_FOLDER).delete({ conditions, abortSignal }))),
+      await this.#check("write records", "write a record", () =>
+        this.#within((abortSignal) => blob(RECORDS_FOLDER).upload("", 0, { conditions, abortSignal })),
+      ),
     ];
   }
 
@@ -145,7 +147,8 @@ class AzblobBackend implements Backend {
 
   async #tryDelete(key: string, version: string): Promise<Deletion | "unanswered"> {
     try {
-      await this.#parts.deleting.getBlobClient(this.#prefix + key).delete({ conditions: { ifMatch: `"${version}"` }, abortSignal: this.#timeout() });
+      const conditions = { ifMatch: `"${version}"` };
+      await this.#within((abortSignal) => this.#parts.deleting.getBlobClient(this.#prefix + key).delete({ conditions, abortSignal }));
       return { kind: "deleted", conditionEnforced: true };
     } catch (error) {
       const failure = readFailure(error);
@@ -158,7 +161,7 @@ class AzblobBackend implements Backend {
 
   /** A condition is not met by another version, and by none at all: only a read tells them apart. */
   async #resolveConditionNotMet(key: string, version: string): Promise<Deletion> {
-    const present = await this.#download(key, MAX_LOCK_BYTES, "read a lock", this.#timeout());
+    const present = await this.#download(key, MAX_LOCK_BYTES, "read a lock");
     if (present === undefined) return { kind: "vanished" };
     if (present.etag !== version) return { kind: "changed" };
     throw new JanitorError("backend-failed", `${this.#name}: could not remove a lock: the service says that it changed, and that it did not`, {
@@ -168,9 +171,9 @@ class AzblobBackend implements Backend {
 
   async #create(key: string, bytes: Uint8Array, action: Action): Promise<"created" | "exists"> {
     try {
-      await this.#parts.reading
-        .getBlockBlobClient(this.#prefix + key)
-        .upload(bytes, bytes.length, { conditions: { ifNoneMatch: "*" }, abortSignal: this.#timeout() });
+      const conditions = { ifNoneMatch: "*" };
+      const blob = this.#parts.reading.getBlockBlobClient(this.#prefix + key);
+      await this.#within((abortSignal) => blob.upload(bytes, bytes.length, { conditions, abortSignal }));
       return "created";
     } catch (error) {
       const { code, status } = readFailure(error);
@@ -187,10 +190,11 @@ class AzblobBackend implements Backend {
     const prefix = this.#prefix + folder;
     try {
       // With a hierarchical namespace folders are listed too, told by their metadata only.
-      const pages = this.#parts.reading
-        .listBlobsFlat({ prefix, includeMetadata: true, abortSignal: this.#timeout(signal) })
-        .byPage({ maxPageSize: this.#parts.pageSize, ...(token === undefined ? {} : { continuationToken: token }) });
-      const next = await pages.next();
+      const settings = { maxPageSize: this.#parts.pageSize, ...(token === undefined ? {} : { continuationToken: token }) };
+      const next = await this.#within(
+        (abortSignal) => this.#parts.reading.listBlobsFlat({ prefix, includeMetadata: true, abortSignal }).byPage(settings).next(),
+        signal,
+      );
       if (next.done === true) return { entries: [], token: undefined };
       const page: ContainerListBlobFlatSegmentResponse = next.value;
       this.#readClock(page.date);
@@ -205,21 +209,23 @@ class AzblobBackend implements Backend {
     }
   }
 
-  async #download(key: string, limit: number, action: Action, signal: AbortSignal): Promise<Downloaded | undefined> {
+  async #download(key: string, limit: number, action: Action, signal?: AbortSignal): Promise<Downloaded | undefined> {
     try {
-      const response = await this.#parts.reading.getBlobClient(this.#prefix + key).download(undefined, undefined, { abortSignal: this.#timeout(signal) });
-      this.#readClock(response.date);
-      const about = { etag: normalizeEtag(response.etag), modifiedAt: response.lastModified };
-      const stream = response.readableStreamBody;
-      const size = response.contentLength ?? 0;
-      if (size > limit) {
-        if (stream !== undefined && "destroy" in stream && typeof stream.destroy === "function") stream.destroy();
-        return { kind: "too-large", size, ...about };
-      }
-      const bytes = stream === undefined ? new Uint8Array() : await collectBytes(stream, limit);
-      return bytes === undefined ? { kind: "too-large", size: limit + 1, ...about } : { kind: "whole", bytes, ...about };
+      return await this.#within(async (abortSignal) => {
+        const response = await this.#parts.reading.getBlobClient(this.#prefix + key).download(undefined, undefined, { abortSignal });
+        this.#readClock(response.date);
+        const about = { etag: normalizeEtag(response.etag), modifiedAt: response.lastModified };
+        const stream = response.readableStreamBody;
+        const size = response.contentLength ?? 0;
+        if (size > limit) {
+          if (stream !== undefined && "destroy" in stream && typeof stream.destroy === "function") stream.destroy();
+          return { kind: "too-large", size, ...about };
+        }
+        const bytes = stream === undefined ? new Uint8Array() : await collectBytes(stream, limit);
+        return bytes === undefined ? { kind: "too-large", size: limit + 1, ...about } : { kind: "whole", bytes, ...about };
+      }, signal);
     } catch (error) {
-      signal.throwIfAborted();
+      signal?.throwIfAborted();
       const { code, status } = readFailure(error);
       if (code === "BlobNotFound" || (status === 404 && code !== "ContainerNotFound")) return undefined;
       throw wrapAzureError(error, this.#name, action);
@@ -230,8 +236,8 @@ class AzblobBackend implements Backend {
     if (date !== undefined) this.#clockOffset = compareClocks(date.getTime(), this.#parts.now());
   }
 
-  #timeout(signal?: AbortSignal): AbortSignal {
-    return withTimeout(this.#parts.requestTimeout, signal);
+  async #within<Value>(send: (abortSignal: AbortSignal) => Promise<Value>, signal?: AbortSignal): Promise<Value> {
+    return await withinTime(this.#parts.requestTimeout, signal, send);
   }
 }
 

@@ -87,10 +87,22 @@ export function describeRefusedWrite(action: WriteCheck["action"], error: Janito
   return { action, kind: error.code === "backend-denied" ? "denied" : "unknown", note: describeWithHint(error) };
 }
 
-/** Ends a request after its time, in milliseconds, and with the sweep. */
-export function withTimeout(milliseconds: number, signal?: AbortSignal): AbortSignal {
-  const timeout = AbortSignal.timeout(milliseconds);
-  return signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
+/**
+ * Sends a request with a signal that ends it after its time, in milliseconds, and with the sweep. Nothing of it outlives the request: AbortSignal.timeout would keep its timer, and all
+ * that listens, for the whole time, and a backend may hold a hundred thousand locks.
+ */
+export async function withinTime<Value>(milliseconds: number, signal: AbortSignal | undefined, send: (signal: AbortSignal) => Promise<Value>): Promise<Value> {
+  signal?.throwIfAborted();
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(new DOMException("The request took too long", "TimeoutError")), milliseconds);
+  const stop = (): void => controller.abort(signal?.reason);
+  signal?.addEventListener("abort", stop, { once: true });
+  try {
+    return await send(controller.signal);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", stop);
+  }
 }
 
 /** Reads a lock; one that may not be read is a lock all the same, of which nothing is known. */

@@ -124,16 +124,24 @@ export async function readRegularFile(path: string, limit: number): Promise<File
   }
 }
 
+/** How many folders are listed at once: each waits in memory with what it holds. */
+const FOLDERS_AT_ONCE = 16;
+
 /** Every file below a folder that is no folder itself, as paths relative to it with "/" between; none where it is missing. */
 export async function listFiles(folder: string): Promise<readonly string[]> {
-  const entries = (await unlessMissing(readdir(folder, { withFileTypes: true }))) ?? [];
-  const below = await Promise.all(
-    entries.map(async (entry): Promise<readonly string[]> => {
-      if (!entry.isDirectory()) return [entry.name];
-      return (await listFiles(join(folder, entry.name))).map((path) => `${entry.name}/${path}`);
-    }),
-  );
-  return below.flat();
+  const files: string[] = [];
+  const folders = [""];
+  const listSome = async (): Promise<void> => {
+    for (let path = folders.pop(); path !== undefined; path = folders.pop()) {
+      const entries = (await unlessMissing(readdir(join(folder, path), { withFileTypes: true }))) ?? [];
+      for (const entry of entries) {
+        if (entry.isDirectory()) folders.push(`${path}${entry.name}/`);
+        else files.push(path + entry.name);
+      }
+    }
+  };
+  while (folders.length > 0) await Promise.all(Array.from({ length: FOLDERS_AT_ONCE }, listSome));
+  return files.toSorted();
 }
 
 /** True when the path is a folder; throws where that cannot be told. */

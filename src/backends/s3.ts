@@ -26,7 +26,7 @@ import {
   listPages,
   MAX_RECORD_BYTES,
   readUnlessDenied,
-  withTimeout,
+  withinTime,
   type ListedPage,
 } from "./driver.ts";
 import { isTransient, readFailure, wrapAwsError, type Action } from "./s3-errors.ts";
@@ -143,10 +143,8 @@ class S3Backend implements Backend {
     const note = "to try it would write a record";
     const recording: WriteCheck = { action: "write records", kind: "unknown", note };
     try {
-      await this.#parts.deleting.send(
-        new DeleteObjectCommand({ Bucket: this.#bucket, Key: `${this.#prefix}${LOCKS_FOLDER}check-${randomUUID()}.json`, IfMatch: '"0"' }),
-        this.#timeout(),
-      );
+      const command = new DeleteObjectCommand({ Bucket: this.#bucket, Key: `${this.#prefix}${LOCKS_FOLDER}check-${randomUUID()}.json`, IfMatch: '"0"' });
+      await this.#within((options) => this.#parts.deleting.send(command, options));
       return [{ action, kind: "allowed", note: "tried on an object that is not there" }, recording];
     } catch (error) {
       const { status } = readFailure(error);
@@ -182,10 +180,8 @@ class S3Backend implements Backend {
   async #tryDelete(key: string, version: string, enforced: boolean, conditional: boolean): Promise<Deletion | "again"> {
     try {
       // Never a VersionId: in a versioned bucket this puts a delete marker over the current version.
-      await this.#parts.deleting.send(
-        new DeleteObjectCommand({ Bucket: this.#bucket, Key: this.#prefix + key, ...(conditional ? { IfMatch: `"${version}"` } : {}) }),
-        this.#timeout(),
-      );
+      const command = new DeleteObjectCommand({ Bucket: this.#bucket, Key: this.#prefix + key, ...(conditional ? { IfMatch: `"${version}"` } : {}) });
+      await this.#within((options) => this.#parts.deleting.send(command, options));
       return { kind: "deleted", conditionEnforced: enforced && conditional };
     } catch (error) {
       const failure = readFailure(error);
@@ -208,7 +204,8 @@ class S3Backend implements Backend {
 
   async #findEtag(key: string): Promise<string | undefined> {
     try {
-      const { ETag: etag } = await this.#parts.reading.send(new HeadObjectCommand({ Bucket: this.#bucket, Key: this.#prefix + key }), this.#timeout());
+      const command = new HeadObjectCommand({ Bucket: this.#bucket, Key: this.#prefix + key });
+      const { ETag: etag } = await this.#within((options) => this.#parts.reading.send(command, options));
       return normalizeEtag(etag);
     } catch (error) {
       const { status } = readFailure(error);
@@ -222,18 +219,16 @@ class S3Backend implements Backend {
     // A server that ignores If-None-Match would overwrite.
     if (!this.#enforcesConditions && (await this.#findEtag(key)) !== undefined) return "exists";
     try {
-      await this.#parts.reading.send(
-        new PutObjectCommand({
-          Bucket: this.#bucket,
-          Key: this.#prefix + key,
-          Body: bytes,
-          IfNoneMatch: "*",
-          ContentType: "application/json",
-          ...(encryption === undefined ? {} : { ServerSideEncryption: encryption }),
-          ...(kmsKeyId === undefined ? {} : { SSEKMSKeyId: kmsKeyId }),
-        }),
-        this.#timeout(),
-      );
+      const command = new PutObjectCommand({
+        Bucket: this.#bucket,
+        Key: this.#prefix + key,
+        Body: bytes,
+        IfNoneMatch: "*",
+        ContentType: "application/json",
+        ...(encryption === undefined ? {} : { ServerSideEncryption: encryption }),
+        ...(kmsKeyId === undefined ? {} : { SSEKMSKeyId: kmsKeyId }),
+      });
+      await this.#within((options) => this.#parts.reading.send(command, options));
       return "created";
     } catch (error) {
       const { status } = readFailure(error);
@@ -248,17 +243,15 @@ class S3Backend implements Backend {
 
   async #listPage(folder: string, token: string | undefined, action: Action, signal: AbortSignal): Promise<ListedPage> {
     try {
-      const page = await this.#parts.reading.send(
+      const command = new ListObjectsV2Command({
+        Bucket: this.#bucket,
+        Prefix: this.#prefix + folder,
+        MaxKeys: this.#parts.pageSize,
         // XML cannot hold every character of a key, so keys come encoded.
-        new ListObjectsV2Command({
-          Bucket: this.#bucket,
-          Prefix: this.#prefix + folder,
-          MaxKeys: this.#parts.pageSize,
-          EncodingType: "url",
-          ...(token === undefined ? {} : { ContinuationToken: token }),
-        }),
-        this.#timeout(signal),
-      );
+        EncodingType: "url",
+        ...(token === undefined ? {} : { ContinuationToken: token }),
+      });
+      const page = await this.#within((options) => this.#parts.reading.send(command, options), signal);
       const decode = (key: string): string => (page.EncodingType === "url" ? decodeURIComponent(key.replaceAll("+", " ")) : key);
       const entries = (page.Contents ?? []).flatMap(({ Key: name, LastModified: at }): readonly LockEntry[] => {
         const key = decode(name ?? "").slice(this.#prefix.length);
@@ -275,20 +268,23 @@ class S3Backend implements Backend {
 
   async #download(key: string, limit: number, action: Action, signal: AbortSignal): Promise<Downloaded | undefined> {
     try {
-      const response = await this.#parts.reading.send(new GetObjectCommand({ Bucket: this.#bucket, Key: this.#prefix + key }), this.#timeout(signal));
-      const about = {
-        etag: normalizeEtag(response.ETag),
-        storedAt: response.LastModified === undefined ? undefined : fromMilliseconds(response.LastModified.getTime()),
-      };
-      const size = response.ContentLength ?? 0;
-      if (size > limit) {
-        if (response.Body !== undefined && "destroy" in response.Body && typeof response.Body.destroy === "function") response.Body.destroy();
-        return { kind: "too-large", size, ...about };
-      }
-      const stream = response.Body;
-      const bytes =
-        stream === undefined ? new Uint8Array() : Symbol.asyncIterator in stream ? await collectBytes(stream, limit) : await stream.transformToByteArray();
-      return bytes === undefined ? { kind: "too-large", size: limit + 1, ...about } : { kind: "whole", bytes, ...about };
+      const command = new GetObjectCommand({ Bucket: this.#bucket, Key: this.#prefix + key });
+      return await this.#within(async (options) => {
+        const response = await this.#parts.reading.send(command, options);
+        const about = {
+          etag: normalizeEtag(response.ETag),
+          storedAt: response.LastModified === undefined ? undefined : fromMilliseconds(response.LastModified.getTime()),
+        };
+        const size = response.ContentLength ?? 0;
+        if (size > limit) {
+          if (response.Body !== undefined && "destroy" in response.Body && typeof response.Body.destroy === "function") response.Body.destroy();
+          return { kind: "too-large", size, ...about };
+        }
+        const stream = response.Body;
+        const bytes =
+          stream === undefined ? new Uint8Array() : Symbol.asyncIterator in stream ? await collectBytes(stream, limit) : await stream.transformToByteArray();
+        return bytes === undefined ? { kind: "too-large", size: limit + 1, ...about } : { kind: "whole", bytes, ...about };
+      }, signal);
     } catch (error) {
       signal.throwIfAborted();
       const { code, status } = readFailure(error);
@@ -317,8 +313,8 @@ class S3Backend implements Backend {
     if (!Number.isNaN(at)) this.#clockOffset = compareClocks(at, this.#parts.now());
   }
 
-  #timeout(signal?: AbortSignal): { readonly abortSignal: AbortSignal } {
-    return { abortSignal: withTimeout(this.#parts.requestTimeout, signal) };
+  async #within<Value>(send: (options: { readonly abortSignal: AbortSignal }) => Promise<Value>, signal?: AbortSignal): Promise<Value> {
+    return await withinTime(this.#parts.requestTimeout, signal, (abortSignal) => send({ abortSignal }));
   }
 }
 

@@ -12,7 +12,40 @@ export function escapeUntrusted(text: string): string {
 
 /** A document as JSON in which nothing acts on a terminal: what `escapeUntrusted` would escape is written as JSON's own `\\uXXXX`. */
 export function formatJson(document: object): string {
-  return `${escapeJson(JSON.stringify(document, undefined, 2))}\n`;
+  return Array.from(formatJsonParts(document)).join("");
+}
+
+/** In characters. */
+const PART = 65_536;
+
+/** What `formatJson` gives, in parts: a report of a hundred thousand locks as one string would take more memory than the sweep. */
+export function* formatJsonParts(document: object): Generator<string> {
+  let part = "{";
+  let before = "";
+  for (const [name, value] of Object.entries<unknown>({ ...document })) {
+    if (value === undefined) continue;
+    part += `${before}\n  ${JSON.stringify(name)}: `;
+    before = ",";
+    if (!Array.isArray(value) || value.length === 0) {
+      part += indentJson(value, "  ");
+      continue;
+    }
+    let start = "[";
+    for (const item of value) {
+      part += `${start}\n    ${indentJson(item, "    ")}`;
+      start = ",";
+      if (part.length < PART) continue;
+      yield escapeJson(part);
+      part = "";
+    }
+    part += "\n  ]";
+  }
+  yield escapeJson(`${part}${before === "" ? "" : "\n"}}\n`);
+}
+
+/** No string in JSON holds a line break, so each one is between two lines. */
+function indentJson(value: unknown, indent: string): string {
+  return (JSON.stringify(value, undefined, 2) ?? "null").replaceAll("\n", `\n${indent}`);
 }
 
 function escapeJson(json: string): string {

@@ -9,7 +9,7 @@ import { followObjects, type ChangeType, type Follower } from "./follow-objects.
 import { listObjects, type ListedResource, type ListResult } from "./list-objects.ts";
 import { matchHostnames } from "./match-hostnames.ts";
 import { findMissingExecVerbs, probeProcesses } from "./probe-processes.ts";
-import { readNode, readPod, readStack } from "./read-objects.ts";
+import { readNode, readPod, readPodIdentity, readStack } from "./read-objects.ts";
 import { readFailure, readStopped } from "./read-signs.ts";
 import { reviewAccess } from "./review-access.ts";
 import { findMissingRight, requeueStack, writeEvent } from "./tell-stacks.ts";
@@ -41,7 +41,6 @@ const PAGE_SIZE = 500;
 // What may be sent as a pod's name (https://kubernetes.io/docs/concepts/overview/working-with-objects/names/). An empty one would ask for a list.
 const POD_NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 
-const podName = z.object({ metadata: z.object({ namespace: z.string(), name: z.string() }) });
 const selfReview = z.object({ status: z.object({ userInfo: z.object({ username: z.string() }) }) });
 const uidObject = z.object({ metadata: z.object({ uid: z.string() }) });
 
@@ -84,10 +83,9 @@ export function openLiveCluster({ name, client, namespaces, ownPod, pageSize = P
         },
         onItem: (item: unknown) => {
           count += 1;
-          const { metadata } = podName.parse(item);
-          foundOwnPod ||= metadata.name === ownPod?.name && (ownPod.namespace ?? metadata.namespace) === metadata.namespace;
-          const pod = readPod(item);
-          if (mayMatch(pod)) found.push(pod);
+          const pod = readPodIdentity(item);
+          foundOwnPod ||= pod.name === ownPod?.name && (ownPod.namespace ?? pod.namespace) === pod.namespace;
+          if (mayMatch(pod)) found.push(readPod(item));
         },
       };
       const result = await listObjects(client, resource, query, visit, signal);

@@ -1,11 +1,11 @@
-import type { Node, Pod } from "../core/cluster.ts";
-import { mayHaveHostname, podHostname } from "../core/hostname.ts";
+import type { Node } from "../core/cluster.ts";
+import { mayHaveHostname, podHostname, type PodIdentity } from "../core/hostname.ts";
 
 /**
  * Gives the test whether a pod may have one of the hostnames: the same as `mayHaveHostname` for each of them, in a time that does not grow with their
  * number, since a large cluster and a backend with years of locks would meet here.
  */
-export function matchHostnames(hostnames: ReadonlySet<string>, nodes: readonly Node[]): (pod: Pod) => boolean {
+export function matchHostnames(hostnames: ReadonlySet<string>, nodes: readonly Node[]): (pod: PodIdentity) => boolean {
   const wanted = Array.from(hostnames);
   // A pod's own name matches what is equal to it, and what goes on with a dot.
   const beginnings = new Set(wanted.flatMap((hostname) => listBeginnings(hostname.toLowerCase())));

@@ -1,6 +1,7 @@
 import * as z from "zod";
 
 import type { Container, ContainerKind, ContainerState, Node, Pod, StackResource, TerminatedRun } from "../core/cluster.ts";
+import type { PodIdentity } from "../core/hostname.ts";
 import { parseTimestamp, type EpochNanoseconds } from "../core/time.ts";
 import { pickDefined } from "./pick-defined.ts";
 
@@ -68,6 +69,32 @@ const podObject = z.object({
 });
 
 type ContainerStatus = z.infer<typeof containerStatus>;
+
+const podIdentity = z.object({
+  metadata: z.object({ name: z.string(), namespace: z.string() }),
+  spec: z.object({
+    nodeName: optional(z.string()),
+    hostNetwork: optional(z.boolean()),
+    hostname: optional(z.string()),
+    hostnameOverride: optional(z.string()),
+  }),
+});
+
+/**
+ * Reads of a pod only what tells whether it is in question: of a hundred thousand hardly one is, and to read them whole takes longer than to fetch them. Throws a ZodError where
+ * that cannot be told.
+ */
+export function readPodIdentity(value: unknown): PodIdentity & Pick<Pod, "namespace"> {
+  const { metadata: meta, spec } = podIdentity.parse(value);
+  return pickDefined({
+    namespace: meta.namespace,
+    name: meta.name,
+    nodeName: spec.nodeName === "" ? undefined : spec.nodeName,
+    hostNetwork: spec.hostNetwork ?? false,
+    hostname: spec.hostname,
+    hostnameOverride: spec.hostnameOverride,
+  });
+}
 
 /** Reads a pod from the API's JSON. Throws a ZodError when it is none. */
 export function readPod(value: unknown): Pod {

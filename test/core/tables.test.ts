@@ -80,6 +80,13 @@ describe("P7: text of strangers", () => {
     expect(JSON.parse(formatJson({ text }))).toEqual({ text });
   });
 
+  it.each([{}, { a: undefined, b: null }, { list: [], one: [1], many: [{ a: [] }, "x\ny", {}] }, { nested: { deep: [1, { b: 2 }] } }])(
+    "%j in parts is what JSON.stringify makes of it",
+    (document) => {
+      expect(formatJson(document)).toBe(`${JSON.stringify(document, undefined, 2)}\n`);
+    },
+  );
+
   it("is cut to a length that can be read", () => {
     expect(quoteUntrusted("x".repeat(500)).length).toBeLessThan(140);
   });

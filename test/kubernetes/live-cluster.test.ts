@@ -92,6 +92,25 @@ describe("a whole list", () => {
     expect(JSON.stringify(pods, (__, value: unknown) => (typeof value === "bigint" ? String(value) : value))).not.toContain("secret-of-the-server");
   });
 
+  it.each([
+    ["in question, whose status cannot be read: the list is incomplete", "app-workspace-0", "incomplete"],
+    ["that is not in question: what is wrong with its status changes nothing", "other-workspace-0", "complete"],
+    ["whose own hostname is in question, not its name: incomplete", "renamed", "incomplete"],
+  ])("a pod %s", async (_, hostname, kind) => {
+    const spoilt = {
+      metadata: { name: "app-workspace-0", namespace: "iac" },
+      spec: { hostname: hostname === "renamed" ? "renamed" : "app-workspace-0" },
+      status: 7,
+    };
+    server.objects.set(PODS, [spoilt, aPodObject("other-workspace-0")]);
+    expect((await observe(hostname)).pods).toMatchObject({ kind, total: kind === "complete" ? 2 : 1 });
+  });
+
+  it("a pod whose hostname cannot be told makes the list incomplete, whoever is in question", async () => {
+    server.objects.set(PODS, [{ metadata: { name: "x", namespace: "iac" }, spec: { hostname: 7 } }, aPodObject("other-workspace-0")]);
+    expect((await observe("other-workspace-0")).pods).toMatchObject({ kind: "incomplete", problem: expect.stringContaining("could not be read") });
+  });
+
   it("a second page that is no list is no end of the list", async () => {
     await cluster.close();
     cluster = server.open({ pageSize: 2 });

@@ -7,8 +7,13 @@ import type { S3Server } from "../../backends/s3-fixture.ts";
 import { findPeer } from "./build-peers.ts";
 import { findFreePort, startChild, stopChild, waitFor } from "./child.ts";
 
-/** A real server of S3 that honours If-Match on DELETE: versitygw over a folder. */
-export async function startVersitygw(): Promise<S3Server> {
+/** Its objects are files below a folder, with their ETags in extended attributes. */
+interface Versitygw extends S3Server {
+  readonly data: string;
+}
+
+/** A real server of S3 that honours If-Match on DELETE: versitygw over a folder. Unless told to, it closes each connection, as no S3 in the field does. */
+export async function startVersitygw({ keepAlive = false } = {}): Promise<Versitygw> {
   const folder = mkdtempSync(join(tmpdir(), "versitygw-"));
   const data = join(folder, "data");
   mkdirSync(data);
@@ -16,7 +21,7 @@ export async function startVersitygw(): Promise<S3Server> {
   const [accessKeyId, secretAccessKey] = ["versity-root", "a-secret-of-versity"];
   const child = startChild(
     findPeer("versitygw"),
-    ["--access", accessKeyId, "--secret", secretAccessKey, "--port", `127.0.0.1:${port}`, "posix", data],
+    ["--access", accessKeyId, "--secret", secretAccessKey, "--port", `127.0.0.1:${port}`, ...(keepAlive ? ["--keep-alive", "--quiet"] : []), "posix", data],
     join(folder, "log"),
   );
   await waitForPort(port);
@@ -24,6 +29,7 @@ export async function startVersitygw(): Promise<S3Server> {
     port,
     accessKeyId,
     secretAccessKey,
+    data,
     stop: async () => {
       await stopChild(child);
       rmSync(folder, { recursive: true, force: true });
