@@ -29,12 +29,22 @@ export type Environment = Readonly<Record<string, string>>;
 
 const STATE_VOLUME = "state";
 
+/** The volumes of a pod that has the folder that is a backend, if there is one. */
+export function volumesOf(stateFolder: string | undefined): readonly Manifest[] {
+  return stateFolder === undefined ? [] : [{ name: STATE_VOLUME, hostPath: { path: stateFolder } }];
+}
+
+/** Where a container has that folder: at the same path. */
+export function mountsOf(stateFolder: string | undefined): readonly Manifest[] {
+  return stateFolder === undefined ? [] : [{ name: STATE_VOLUME, mountPath: stateFolder }];
+}
+
 export class Shapes {
   readonly #env: Environment;
-  readonly #stateFolder: string;
+  readonly #stateFolder: string | undefined;
 
-  /** `stateFolder`: the folder of the node that is a backend, at the same path in every pod. */
-  constructor(env: Environment, stateFolder: string) {
+  /** `stateFolder`: the folder of the node that is a backend, at the same path in every pod, if there is one. */
+  constructor(env: Environment, stateFolder: string | undefined) {
     this.#env = env;
     this.#stateFolder = stateFolder;
   }
@@ -108,7 +118,7 @@ export class Shapes {
       name: container,
       ...image,
       env: Object.entries({ ...this.#env, AGENT_WAITS: agentWaits ? "yes" : "" }).map(([name, value]) => ({ name, value })),
-      volumeMounts: [{ name: STATE_VOLUME, mountPath: this.#stateFolder }],
+      volumeMounts: mountsOf(this.#stateFolder),
       ...more,
     };
     const beside = { name: "beside", ...image, command: ["/bin/sleep", "1000000"] };
@@ -119,7 +129,7 @@ export class Shapes {
       enableServiceLinks: false,
       securityContext: { runAsUser: 1_000, runAsGroup: 1_000, seccompProfile: { type: "RuntimeDefault" } },
       containers: neighbour ? [main, beside] : [main],
-      volumes: [{ name: STATE_VOLUME, hostPath: { path: this.#stateFolder } }],
+      volumes: volumesOf(this.#stateFolder),
       ...spec,
     };
   }
