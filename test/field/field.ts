@@ -18,7 +18,7 @@ import type { Cutter, Site } from "./site.ts";
 import { Truth, type Updating } from "./truth.ts";
 
 const podSpec = z.looseObject({
-  spec: z.looseObject({ containers: z.array(z.looseObject({ name: z.string(), env: z.unknown(), volumeMounts: z.unknown() })) }),
+  spec: z.looseObject({ containers: z.array(z.looseObject({ name: z.string(), env: z.unknown(), volumeMounts: z.unknown().optional() })) }),
 });
 
 /** What the janitor is told in every sweep: no grace for young locks, so that only proof keeps a live one. */
@@ -79,6 +79,11 @@ export class Field {
     return await this.#kubectl(words);
   }
 
+  /** The log of a container until it ends, and what is known of it where it cannot be followed so far. */
+  async followLog(...words: readonly string[]): Promise<string> {
+    return (await this.site.run([findPeer("kube"), "kubectl", ...words, "--follow"])).stdout;
+  }
+
   async apply(...objects: readonly Manifest[]): Promise<void> {
     await this.#kubectl(["apply", "-f", "-"], JSON.stringify({ apiVersion: "v1", kind: "List", items: objects }));
   }
@@ -92,7 +97,8 @@ export class Field {
   /** The pod of a shape, once its containers run; `otherThan`: the UID of its forerunner. */
   async findRunning({ namespace, pod, container }: Shape, otherThan = ""): Promise<Placed> {
     const select = "name" in pod ? [`--field-selector=metadata.name=${pod.name}`] : ["-l", pod.label];
-    const columns = '{range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[*].state.running.startedAt}{"\\n"}{end}';
+    const started = `{.status.containerStatuses[?(@.name=="${container}")].state.running.startedAt}`;
+    const columns = `{range .items[*]}{.metadata.name} {.metadata.uid} ${started}{"\\n"}{end}`;
     const name = await waitFor(
       `a running pod in ${namespace} (${select.join(" ")})`,
       async () =>
@@ -115,7 +121,7 @@ export class Field {
 
   /** Process 1 of a container. */
   async findFirstProcess({ namespace, pod, container }: Placed): Promise<Pick<Updating, "machine" | "pid">> {
-    const path = `jsonpath={.status.containerStatuses[?(@.name=="${container}")].containerID}`;
+    const path = `jsonpath=${["containerStatuses", "initContainerStatuses"].map((kind) => `{.status.${kind}[?(@.name=="${container}")].containerID}`).join("")}`;
     const id = (await this.kubectl("get", "pod", "-n", namespace, pod, "-o", path)).replace("containerd://", "");
     return await this.#truth.findFirstProcess(id);
   }

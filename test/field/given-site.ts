@@ -128,11 +128,17 @@ export class GivenSite implements Site {
   }
 
   async #clean(): Promise<void> {
-    for (const kind of ["namespace", "crd", "clusterrole", "clusterrolebinding"]) {
-      // Nothing of the test's needs its grace any more.
-      if (kind === "namespace") for (const name of NAMESPACES) await this.#run(["delete", "pods", "--all", "-n", name, "--force", "--grace-period=0"]);
-      await this.#kubectl(["delete", kind, "-l", MARK, "--ignore-not-found", "--timeout=120s"]);
-    }
+    for (const kind of ["namespace", "crd", "clusterrole", "clusterrolebinding"])
+      await this.#kubectl(["delete", kind, "-l", MARK, "--ignore-not-found", "--wait=false"]);
+    await waitFor(
+      "the end of the test's namespaces",
+      async () => {
+        // Nothing of the test's needs its grace any more, and a controller may make a pod again as long as it is there itself.
+        for (const name of NAMESPACES) await this.#run(["delete", "pods", "--all", "-n", name, "--force", "--grace-period=0", "--wait=false"]);
+        return (await this.#kubectl(["get", "namespaces", "-l", MARK, "-o", "name"])) === "" ? true : undefined;
+      },
+      { every: 1_000, within: 180_000 },
+    );
   }
 
   async #isLoaded(image: string): Promise<boolean> {
