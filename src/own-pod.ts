@@ -22,6 +22,8 @@ export interface OwnPodParts extends Omit<Remover, "runId" | "overrides"> {
   /** Aborted when the pod, or the sidecar alone, is told to stop. */
   readonly stop: AbortSignal;
   readonly onEvent: (event: WatchEvent) => void;
+  /** Told once that it was told to stop, and how many locks of this pod's processes are known then. */
+  readonly onStopping: (held: number) => void;
 }
 
 /** Milliseconds between two looks at the processes. */
@@ -64,6 +66,7 @@ class OwnPodWatch {
   readonly #others = new Set<string>();
   #told: Told = { locks: new Map(), problems: new Map() };
   #clock = 0;
+  #stopping = false;
 
   constructor(parts: OwnPodParts) {
     this.#parts = parts;
@@ -73,13 +76,21 @@ class OwnPodWatch {
     const { stop, sleep } = this.#parts;
     let stay = 0;
     for (;;) {
+      this.#noticeStop();
       await this.#look();
+      this.#noticeStop();
       if (stop.aborted && (this.#held.length === 0 || stay > LONGEST_STAY)) return;
       const pace = stop.aborted ? LAST_PACE : PACE;
       if (stop.aborted) stay += pace;
       this.#clock += pace;
       await sleep(pace, stop.aborted ? undefined : stop).catch(() => undefined);
     }
+  }
+
+  #noticeStop(): void {
+    if (!this.#parts.stop.aborted || this.#stopping) return;
+    this.#stopping = true;
+    this.#parts.onStopping(this.#held.length);
   }
 
   async #look(): Promise<void> {

@@ -42,7 +42,9 @@ export async function runOwnPod(settings: Settings, { env, stdout, stop, log }: 
       sleep: async (milliseconds, signal) => await sleep(milliseconds, undefined, { signal }),
       stop,
       onEvent: (event) => void stdout.write(formatLine(event)),
+      onStopping: (held) => void log("info", `told to stop; locks that are watched until their processes end: ${held}`),
     });
+    await log("info", "stopped");
     return 0;
   } finally {
     await closeParts([], backends);

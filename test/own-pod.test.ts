@@ -15,6 +15,7 @@ const STACK = "organization/shop/prod";
 class PodWorld {
   readonly backend = new MemoryBackend();
   readonly events: WatchEvent[] = [];
+  readonly stoppings: number[] = [];
   readonly stop = new AbortController();
   processes: OwnProcess[] = [aProcess({ pid: 1, name: "pause", words: [] })];
   at = 0;
@@ -67,6 +68,7 @@ class PodWorld {
       },
       stop: this.stop.signal,
       onEvent: (event) => this.events.push(event),
+      onStopping: (held) => this.stoppings.push(held),
     });
     return Array.from(this.backend.objects.keys());
   }
@@ -134,6 +136,7 @@ describe("a sidecar removes a lock whose process it saw alive together with it",
     pod.plan(21_000, () => pod.end(300));
     expect(await pod.watch(20_000)).toEqual([]);
     expect(pod.at).toBeLessThan(21_500);
+    expect(pod.stoppings).toEqual([1]);
   });
 
   it("the store fails at first: it is tried again", async () => {

@@ -4,6 +4,7 @@
 orders=/tmp/orders
 children=
 stop() {
+  [ -z "$AGENT_LEAVES" ] || exit 0
   # The operator v1 waits for its updates to end by themselves.
   [ -n "$AGENT_WAITS" ] || [ -z "$children" ] || kill -INT $children 2> /dev/null
   # A wait is cut short by the signal, and a child may ignore it.

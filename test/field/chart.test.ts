@@ -5,6 +5,7 @@ import { findPeer } from "../e2e/peers/build-peers.ts";
 import { waitFor } from "../e2e/peers/child.ts";
 import { CHART } from "../e2e/peers/helm.ts";
 import { Field } from "./field.ts";
+import { markOf } from "./given-site.ts";
 import { JANITOR_IMAGE } from "./images.ts";
 import { deleteByForce } from "./scenario.ts";
 
@@ -15,14 +16,14 @@ const JOBS_OF = ["get", "jobs", "-n", NAMESPACE, "-o", 'jsonpath={range .items[*
 let field: Field;
 beforeAll(async () => {
   field = await Field.start();
-  const labels = { "pod-security.kubernetes.io/enforce": "restricted" };
+  const labels = { ...markOf(), "pod-security.kubernetes.io/enforce": "restricted" };
   await field.apply(
     { apiVersion: "v1", kind: "Namespace", metadata: { name: NAMESPACE, labels } },
     {
       apiVersion: "v1",
       kind: "Secret",
       metadata: { name: "state", namespace: NAMESPACE },
-      stringData: { key: field.backends.env["AWS_SECRET_ACCESS_KEY"] ?? "" },
+      stringData: { key: field.backends.pods.env["AWS_SECRET_ACCESS_KEY"] ?? "" },
     },
   );
   const placed = await field.place(field.shapes.bare("field-by-the-chart"));
@@ -33,7 +34,7 @@ afterAll(async () => await field.stop());
 
 /** Runs Helm on the node. */
 async function helm(words: readonly string[], values: object = {}): Promise<string> {
-  const result = await field.node.run([findPeer("helm"), ...words, "--namespace", NAMESPACE], { input: JSON.stringify(values) });
+  const result = await field.site.run([findPeer("helm"), ...words, "--namespace", NAMESPACE], { input: JSON.stringify(values) });
   if (result.exitCode !== 0) throw new Error(`helm ${words.join(" ")}: ${result.stderr}${result.stdout}`);
   return result.stdout;
 }
@@ -46,9 +47,9 @@ function valuesWith(more: object): object {
     schedule: "* * * * *",
     backends: [
       {
-        url: field.backends.url("s3"),
+        url: field.backends.pods.url("s3"),
         exclusive: true,
-        env: { AWS_ACCESS_KEY_ID: field.backends.env["AWS_ACCESS_KEY_ID"] },
+        env: { AWS_ACCESS_KEY_ID: field.backends.pods.env["AWS_ACCESS_KEY_ID"] },
         secret: { name: "state", keys: { AWS_SECRET_ACCESS_KEY: "key" } },
       },
     ],

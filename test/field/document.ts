@@ -50,6 +50,7 @@ function tellLock({ after, ranAfter, removedBy, byHand }: Pick<Outcome, "after" 
   return after === "no lock" ? "given back by Pulumi" : "kept";
 }
 
-function row(cells: readonly string[]): string {
+/** A row of a table. */
+export function row(cells: readonly string[]): string {
   return `| ${cells.join(" | ")} |`;
 }

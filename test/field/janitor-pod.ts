@@ -1,20 +1,23 @@
 import { waitFor } from "../e2e/peers/child.ts";
 import type { Field } from "./field.ts";
+import { markOf } from "./given-site.ts";
 import { JANITOR_IMAGE } from "./images.ts";
+import { mountsOf, volumesOf } from "./shapes.ts";
 
 const NAME = "janitor";
+const ROLE = "field-janitor";
 let runs = 0;
 
 /** Runs the janitor once as a pod of its own: service account, in-cluster configuration, no root, a root file system that cannot be written. */
 export async function runJanitorPod(field: Field, words: readonly string[]): Promise<string> {
   runs += 1;
   const name = `${NAME}-${runs}`;
-  const { folder, env } = field.backends;
+  const { folder, pods } = field.backends;
   const account = { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: NAME, namespace: "field" } };
   const role = {
     apiVersion: "rbac.authorization.k8s.io/v1",
     kind: "ClusterRole",
-    metadata: { name: NAME },
+    metadata: { name: ROLE, labels: markOf() },
     rules: [
       { apiGroups: [""], resources: ["pods", "nodes"], verbs: ["get", "list"] },
       { apiGroups: [""], resources: ["namespaces"], verbs: ["get"] },
@@ -26,8 +29,8 @@ export async function runJanitorPod(field: Field, words: readonly string[]): Pro
   const binding = {
     apiVersion: "rbac.authorization.k8s.io/v1",
     kind: "ClusterRoleBinding",
-    metadata: { name: NAME },
-    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: NAME },
+    metadata: { name: ROLE, labels: markOf() },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: ROLE },
     subjects: [{ kind: "ServiceAccount", name: NAME, namespace: "field" }],
   };
   const pod = {
@@ -47,15 +50,15 @@ export async function runJanitorPod(field: Field, words: readonly string[]): Pro
           imagePullPolicy: "Never",
           args: words,
           env: [
-            ...Object.entries(env).map(([name, value]) => ({ name, value })),
+            ...Object.entries(pods.env).map(([name, value]) => ({ name, value })),
             { name: "POD_NAME", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } },
             { name: "POD_NAMESPACE", valueFrom: { fieldRef: { fieldPath: "metadata.namespace" } } },
           ],
           securityContext: { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } },
-          volumeMounts: [{ name: "state", mountPath: folder }],
+          volumeMounts: mountsOf(folder),
         },
       ],
-      volumes: [{ name: "state", hostPath: { path: folder } }],
+      volumes: volumesOf(folder),
     },
   };
   await field.apply(account, role, binding, pod);

@@ -4,7 +4,7 @@ import pLimit from "p-limit";
 
 import type { SweepReport } from "../../src/core/report.ts";
 import { waitFor } from "../e2e/peers/child.ts";
-import { isAlive, type Field } from "./field.ts";
+import type { Field } from "./field.ts";
 import { PROBE } from "./probe.ts";
 import { stacksOf, type Scenario, type Scene } from "./scenario.ts";
 import { haveEnded } from "./scenarios.ts";
@@ -50,11 +50,11 @@ export async function runScenarios(field: Field, scenarios: readonly Scenario[],
   say(`${scenarios.length} scenarios, all updates under way`);
   const pass = async (name: string, run: () => Promise<SweepReport>): Promise<Pass> => {
     const report = await run();
-    const running = new Set(scenes.flatMap(([, { writers }]) => writers.filter(isAlive).map(({ stack }) => stack)));
+    const alive = await field.truth.findAlive(scenes.flatMap(([, { writers }]) => writers));
+    const running = new Set(alive.map(({ stack }) => stack));
     const wronged = new Set<string>();
     for (const [{ scheme }, { writers }] of scenes)
-      for (const writer of writers)
-        if (running.has(writer.stack) && isAlive(writer) && (await field.backends.readOwners(scheme, writer.stack)).length === 0) wronged.add(writer.stack);
+      for (const { stack } of writers) if (running.has(stack) && (await field.backends.readOwners(scheme, stack)).length === 0) wronged.add(stack);
     say(`${name}: ${report.locks.length} locks, ${report.summary.removed} removed, ${running.size} updates run`);
     return { name, report, running, wronged };
   };
@@ -70,7 +70,7 @@ export async function runScenarios(field: Field, scenarios: readonly Scenario[],
       few(async () => {
         if (finish === undefined) return;
         await finish(scene);
-        await waitFor(`the end of the updates in ${scene.placed.pod}`, () => Promise.resolve(haveEnded(scene) || undefined), { every: 200 });
+        await waitFor(`the end of the updates in ${scene.placed.pod}`, async () => (await haveEnded(scene)) || undefined, { every: 200 });
       }),
     ),
   );

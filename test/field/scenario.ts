@@ -1,9 +1,7 @@
-import { readFileSync } from "node:fs";
-
 import type { Scheme } from "./backends.ts";
 import type { Field, Placed } from "./field.ts";
 import type { Shape, Shapes } from "./shapes.ts";
-import type { Updating } from "./truth.ts";
+import { findParent, signalProcess, type Updating } from "./truth.ts";
 
 /** What a scenario works with: its pod, and the process that wrote its lock. */
 export interface Scene {
@@ -39,19 +37,14 @@ export function stacksOf({ name, stacks = [name] }: Scenario): readonly string[]
   return stacks;
 }
 
-/** Process 1 of the container of a writer, as the machine numbers it. */
-export function agentOf({ pid }: Updating): number {
-  return Number(/^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
-}
-
 /** Kills process 1 of the writer's container, and everything in it with it. */
-export function killContainer({ writers: [writer] }: Scene): void {
-  if (writer !== undefined) process.kill(agentOf(writer), "SIGKILL");
+export async function killContainer({ writers: [writer] }: Scene): Promise<void> {
+  if (writer !== undefined) await signalProcess(await findParent(writer), "KILL");
 }
 
 /** Sends a signal to the process that wrote the lock, and to nothing else. */
-export function signalWriter({ writers }: Scene, signal: NodeJS.Signals): void {
-  for (const { pid } of writers) process.kill(pid, signal);
+export async function signalWriter({ writers }: Scene, signal: "KILL" | "STOP" | "CONT"): Promise<void> {
+  for (const writer of writers) await signalProcess(writer, signal);
 }
 
 /** Deletes the scene's pod without any grace. */

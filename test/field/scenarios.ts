@@ -1,11 +1,10 @@
-import { spawnSync } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { waitFor } from "../e2e/peers/child.ts";
-import { isAlive } from "./field.ts";
 import { PULUMI_IMAGE } from "./images.ts";
 import { ORPHAN } from "./probe.ts";
-import { agentOf, deleteByForce, killContainer, openGates, signalWriter, type Scenario } from "./scenario.ts";
+import { deleteByForce, killContainer, openGates, signalWriter, type Scenario } from "./scenario.ts";
+import { findParent, signalProcess } from "./truth.ts";
 
 const LONG_NAME = `field-${"a-name-that-is-longer-than-a-hostname-can-be-".repeat(2)}end`;
 
@@ -70,7 +69,7 @@ const DEATHS: readonly Scenario[] = [
     shape: (shapes) => shapes.workspace("container-killed"),
     act: async (scene) => {
       // A lock of the same second as the start of the next run is told from it by the end of the run before.
-      killContainer(scene);
+      await killContainer(scene);
       await waitForRestart(scene);
     },
     after: "stale: container-restarted",
@@ -103,7 +102,7 @@ const DEATHS: readonly Scenario[] = [
     happens: "pulumi alone is killed, and its language host hangs on",
     shape: (shapes) => shapes.workspace("host-left-behind"),
     act: async (scene) => {
-      signalWriter(scene, "SIGKILL");
+      await signalWriter(scene, "KILL");
       await sleep(1_000);
       await scene.field.order(scene.placed, "reap");
     },
@@ -125,14 +124,14 @@ const DEATHS: readonly Scenario[] = [
     act: async (scene) => {
       const [writer] = scene.writers;
       if (writer === undefined) return;
-      const agent = agentOf(writer);
+      const agent = await findParent(writer);
       await killWriter(scene);
       // Beyond the clock skew, as in the field, where numbers come round after hours.
       await sleep(7_000);
       await scene.field.order(scene.placed, "reap");
       await sleep(1_000);
       const script = `echo ${writer.innerPid - 1} > /proc/sys/kernel/ns_last_pid; sleep 100000 > /dev/null 2>&1 &`;
-      spawnSync("nsenter", ["-t", String(agent), "-p", "sh", "-c", script]);
+      await agent.machine.sh(`nsenter -t ${agent.pid} -p sh -c '${script}'`);
     },
     after: ORPHAN,
   },
@@ -141,7 +140,7 @@ const DEATHS: readonly Scenario[] = [
     scheme: "file",
     happens: "the container ends with an error; the pod is Failed",
     shape: (shapes) => shapes.bare("field-failed"),
-    act: (scene) => Promise.resolve(killContainer(scene)),
+    act: killContainer,
     after: "stale: pod-ended",
   },
   {
@@ -217,10 +216,10 @@ const LIVES: readonly Scenario[] = [
     scheme: "file",
     happens: "pulumi is stopped (SIGSTOP)",
     shape: (shapes) => shapes.workspace("stopped"),
-    act: (scene) => Promise.resolve(signalWriter(scene, "SIGSTOP")),
+    act: async (scene) => await signalWriter(scene, "STOP"),
     after: RUNS,
     finish: async (scene) => {
-      signalWriter(scene, "SIGCONT");
+      await signalWriter(scene, "CONT");
       await openGates(scene);
     },
   },
@@ -256,7 +255,7 @@ const LIVES: readonly Scenario[] = [
     begin: async (field, placed) => [await field.beginUpdate(await addDebugContainer({ field, placed }), "s3", "debugging")],
     act: async (scene) => {
       const { field, placed } = scene;
-      process.kill(await field.machinePid(placed), "SIGKILL");
+      await signalProcess(await field.findFirstProcess(placed), "KILL");
       await waitForRestart(scene);
     },
     after: RUNS,
@@ -313,7 +312,7 @@ type Site = Parameters<Scenario["act"]>[0];
 
 /** Kills pulumi, and its language host, which goes on for minutes when it has nobody to talk to. */
 async function killWriter(scene: Site): Promise<void> {
-  signalWriter(scene, "SIGKILL");
+  await signalWriter(scene, "KILL");
   await scene.field.exec(scene.placed, "killall -9 pulumi-language-yaml");
 }
 
@@ -337,7 +336,7 @@ async function waitForRestart({ field, placed }: Site): Promise<void> {
 }
 
 async function killBeside({ field, placed }: Site): Promise<void> {
-  process.kill(await field.machinePid({ ...placed, container: "beside" }), "SIGKILL");
+  await signalProcess(await field.findFirstProcess({ ...placed, container: "beside" }), "KILL");
 }
 
 /** What `kubectl debug` does: a container that comes into the pod while it runs. */
@@ -347,6 +346,6 @@ async function addDebugContainer({ field, placed }: Pick<Site, "field" | "placed
 }
 
 /** Whether all of a scene's updates have ended. */
-export function haveEnded({ writers }: Site): boolean {
-  return !writers.some(isAlive);
+export async function haveEnded({ field, writers }: Site): Promise<boolean> {
+  return (await field.truth.findAlive(writers)).length === 0;
 }

@@ -1,4 +1,4 @@
-import { PULUMI_IMAGE } from "./images.ts";
+import { JANITOR_IMAGE, PULUMI_IMAGE } from "./images.ts";
 
 /** A Kubernetes object as `kubectl apply` takes it. */
 export type Manifest = Readonly<Record<string, unknown>>;
@@ -18,23 +18,41 @@ export interface PodOptions {
   readonly grace?: number;
   /** On SIGTERM the agent waits for its updates in place of stopping them. */
   readonly agentWaits?: boolean;
+  /** On SIGTERM the agent ends at once, and everything in its container with it. */
+  readonly agentLeaves?: boolean;
   readonly restartPolicy?: "Always" | "Never";
   readonly spec?: Readonly<Record<string, unknown>>;
   readonly container?: Readonly<Record<string, unknown>>;
   readonly neighbour?: boolean;
+  /** The janitor beside pulumi, with the URL of its backend. */
+  readonly sidecar?: { readonly kind: SidecarKind; readonly url: string };
 }
+
+/** `native`: an init container that goes on, and is stopped after the others. */
+export type SidecarKind = "native" | "ordinary";
+export const SIDECAR = "lock-janitor";
 
 /** What every container that runs pulumi has in its environment, set when the backends are known. */
 export type Environment = Readonly<Record<string, string>>;
 
 const STATE_VOLUME = "state";
 
+/** The volumes of a pod that has the folder that is a backend, if there is one. */
+export function volumesOf(stateFolder: string | undefined): readonly Manifest[] {
+  return stateFolder === undefined ? [] : [{ name: STATE_VOLUME, hostPath: { path: stateFolder } }];
+}
+
+/** Where a container has that folder: at the same path. */
+export function mountsOf(stateFolder: string | undefined): readonly Manifest[] {
+  return stateFolder === undefined ? [] : [{ name: STATE_VOLUME, mountPath: stateFolder }];
+}
+
 export class Shapes {
   readonly #env: Environment;
-  readonly #stateFolder: string;
+  readonly #stateFolder: string | undefined;
 
-  /** `stateFolder`: the folder of the node that is a backend, at the same path in every pod. */
-  constructor(env: Environment, stateFolder: string) {
+  /** `stateFolder`: the folder of the node that is a backend, at the same path in every pod, if there is one. */
+  constructor(env: Environment, stateFolder: string | undefined) {
     this.#env = env;
     this.#stateFolder = stateFolder;
   }
@@ -101,16 +119,20 @@ export class Shapes {
 
   #spec(
     container: string,
-    { grace = 600, agentWaits = false, restartPolicy = "Always", spec = {}, container: more = {}, neighbour = false }: PodOptions,
+    { grace = 600, agentWaits = false, agentLeaves = false, restartPolicy = "Always", spec = {}, container: more = {}, neighbour = false, sidecar }: PodOptions,
   ): Manifest {
     const image = { image: PULUMI_IMAGE, imagePullPolicy: "Never" };
     const main = {
       name: container,
       ...image,
-      env: Object.entries({ ...this.#env, AGENT_WAITS: agentWaits ? "yes" : "" }).map(([name, value]) => ({ name, value })),
-      volumeMounts: [{ name: STATE_VOLUME, mountPath: this.#stateFolder }],
+      env: Object.entries({ ...this.#env, AGENT_WAITS: agentWaits ? "yes" : "", AGENT_LEAVES: agentLeaves ? "yes" : "" }).map(([name, value]) => ({
+        name,
+        value,
+      })),
+      volumeMounts: mountsOf(this.#stateFolder),
       ...more,
     };
+    const janitor = sidecar === undefined ? [] : [this.#sidecar(sidecar)];
     const beside = { name: "beside", ...image, command: ["/bin/sleep", "1000000"] };
     return {
       restartPolicy,
@@ -118,9 +140,25 @@ export class Shapes {
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       securityContext: { runAsUser: 1_000, runAsGroup: 1_000, seccompProfile: { type: "RuntimeDefault" } },
-      containers: neighbour ? [main, beside] : [main],
-      volumes: [{ name: STATE_VOLUME, hostPath: { path: this.#stateFolder } }],
+      ...(sidecar === undefined ? {} : { shareProcessNamespace: true }),
+      ...(sidecar?.kind === "native" ? { initContainers: janitor } : {}),
+      containers: [main, ...(neighbour ? [beside] : []), ...(sidecar?.kind === "ordinary" ? janitor : [])],
+      volumes: volumesOf(this.#stateFolder),
       ...spec,
+    };
+  }
+
+  /** As the README has it. */
+  #sidecar({ kind, url }: NonNullable<PodOptions["sidecar"]>): Manifest {
+    return {
+      name: SIDECAR,
+      image: JANITOR_IMAGE,
+      imagePullPolicy: "Never",
+      ...(kind === "native" ? { restartPolicy: "Always" } : {}),
+      args: ["watch", "--own-pod", "--delete"],
+      env: Object.entries({ ...this.#env, PULUMI_BACKEND_URL: url }).map(([name, value]) => ({ name, value })),
+      securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] }, readOnlyRootFilesystem: true },
+      volumeMounts: mountsOf(this.#stateFolder),
     };
   }
 }

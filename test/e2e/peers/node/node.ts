@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -73,15 +73,10 @@ export class Node {
 
   /** Runs a command inside the node, as on a machine of its own. */
   async run(words: readonly string[], { env = {}, input = "" }: InsideOptions = {}): Promise<InsideResult> {
-    const child = spawn("nsenter", this.#enter(words), { env: { PATH: programPath(), HOME: this.folder, KUBECONFIG: this.kubeconfig, ...env } });
-    let [stdout, stderr] = ["", ""];
-    child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
-    child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
-    child.stdin.on("error", () => undefined).end(input);
-    return await new Promise((done, fail) => {
-      child.once("error", fail);
-      child.once("close", (code) => done({ exitCode: code ?? undefined, stdout, stderr }));
-    });
+    return await collectResult(
+      spawn("nsenter", this.#enter(words), { env: { PATH: programPath(), HOME: this.folder, KUBECONFIG: this.kubeconfig, ...env } }),
+      input,
+    );
   }
 
   /** Takes an image into the node: pods name it with `imagePullPolicy: Never`. */
@@ -122,10 +117,15 @@ export class Node {
     await this.run(["kill", `-${signal}`, readFileSync(join(this.folder, "kubelet.pid"), "utf8").trim()]);
   }
 
-  #enter(words: readonly string[]): readonly string[] {
+  /** Process 1 of the node's namespaces, as the machine numbers it. */
+  get firstProcess(): number {
     const [init] = readChildren(this.#outer.pid ?? 0);
     if (init === undefined) throw new Error(`the node has ended: see ${join(this.folder, "log")}`);
-    return ["-t", String(init), "-m", "-n", "-p", "-u", "-i", `--wdns=${process.cwd()}`, ...words];
+    return init;
+  }
+
+  #enter(words: readonly string[]): readonly string[] {
+    return ["-t", String(this.firstProcess), "-m", "-n", "-p", "-u", "-i", `--wdns=${process.cwd()}`, ...words];
   }
 
   async #isReady(): Promise<true | undefined> {
@@ -136,6 +136,18 @@ export class Node {
     const account = await this.run(["kube", "kubectl", "get", "serviceaccount", "default"]);
     return account.exitCode === 0 ? true : undefined;
   }
+}
+
+/** Gives a child its input, and waits for its end. */
+export async function collectResult(child: ChildProcessWithoutNullStreams, input: string): Promise<InsideResult> {
+  let [stdout, stderr] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  child.stdin.on("error", () => undefined).end(input);
+  return await new Promise((done, fail) => {
+    child.once("error", fail);
+    child.once("close", (code) => done({ exitCode: code ?? undefined, stdout, stderr }));
+  });
 }
 
 /** Removes what an earlier node left whose process was killed. Two nodes at a time would share their cgroups. */

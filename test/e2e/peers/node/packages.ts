@@ -12,9 +12,9 @@ const NEEDED: readonly (readonly [package_: string, file: string])[] = [
   ["util-linux", "/usr/bin/nsenter"],
 ];
 
-/** Installs the Debian packages that are missing, where that is allowed; says which are missing where it is not. */
-export function installPackages(): void {
-  const missing = NEEDED.filter(([, file]) => !existsSync(file)).map(([name]) => name);
+/** Installs the Debian packages that are missing, of all or of these, where that is allowed; says which are missing where it is not. */
+export function installPackages(wanted: readonly string[] = NEEDED.map(([name]) => name)): void {
+  const missing = NEEDED.filter(([name, file]) => wanted.includes(name) && !existsSync(file)).map(([name]) => name);
   if (missing.length === 0) return;
   const names = missing.join(" ");
   const apt = (...words: readonly string[]): boolean =>
