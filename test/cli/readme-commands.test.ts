@@ -22,6 +22,8 @@ const isHelm = (text: string): boolean => text.startsWith("helm ");
 const LISTED: Readonly<Record<string, string>> = {
   "git clone <this repository>": "the reader fills in where the project is",
   "cd pulumi-lock-janitor": "the folder that git clone makes",
+  "FIELD_KUBECONFIG=~/.kube/config FIELD_HOST_ADDRESS=172.18.0.1 FIELD_LOAD_IMAGE='kind load image-archive {}' FIELD_NODE_COMMAND='docker exec -i {node}' npm run test:field -- field.test":
+    "needs a cluster of kind; the field test of a cluster that is given runs it against a node of its own",
   "source <(pulumi-lock-janitor completion bash)": "the script is tried in a real bash by the tests of completion",
 };
 

@@ -267,13 +267,13 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: "src/sweep.ts",
-        find: "    this.#refuse(work);\n    if (planned().length > 0 && this.#settings.delete)",
-        replace: "    if (planned().length > 0 && this.#settings.delete)",
+        find: "    this.#refuse(work);\n    if (planned().length > 0 && this.#settings.afterUnlock",
+        replace: "    if (planned().length > 0 && this.#settings.afterUnlock",
       },
       {
         file: "src/sweep.ts",
-        find: "    this.#refuse(work);\n    if (this.#settings.delete) await this.#remove(work);",
-        replace: "    if (this.#settings.delete) await this.#remove(work);\n    this.#refuse(work);",
+        find: "    this.#refuse(work);\n    if (this.#settings.delete) {\n      await this.#remove(work);",
+        replace: "    if (this.#settings.delete) {\n      await this.#remove(work);\n      this.#refuse(work);",
       },
     ],
   },
