@@ -52,8 +52,9 @@ export function lockKey(index: number): string {
   return `.pulumi/locks/organization/project-${index % 100}/stack-${index}/${String(index).padStart(8, "0")}-1c1f-4e0e-9b0a-0a2b8c1d9e55.json`;
 }
 
-export function aLockBody(hostname: string): string {
-  return JSON.stringify({ pid: 211, username: "pulumi", hostname, timestamp: new Date(Date.now() - 3_600_000).toISOString() });
+/** A lock of an hour ago, unless said otherwise; in milliseconds. */
+export function aLockBody(hostname: string, age = 3_600_000): string {
+  return JSON.stringify({ pid: 211, username: "pulumi", hostname, timestamp: new Date(Date.now() - age).toISOString() });
 }
 
 /** A kubeconfig of a cluster that nothing answers for, since nothing will ask it. */

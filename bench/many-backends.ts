@@ -28,7 +28,7 @@ export const MANY_BACKENDS: Row = {
           [ONE, 1],
           [MANY, 200],
         ] as const
-      ).map(([name, count]) => janitor(name, ["sweep", "--config", write(count)], [new RegExp(`/team-${count - 1}/`), /no locks. Nothing to remove/], env));
+      ).map(([name, count]) => janitor(name, ["sweep", "--config", write(count)], [new RegExp(`/team-${count - 1} `), /no locks. Nothing to remove/], env));
       const series = await interleave(commands, 7);
       const [one, many] = [pick(series, ONE), pick(series, MANY)];
       return { series, comparisons: [compareTime({ work: MANY, against: ONE }, many, one, 10), compareMemory(MANY, many, 200)] };

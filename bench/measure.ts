@@ -82,8 +82,8 @@ async function runOnce({ name, words, env = {}, proof = [] }: Command): Promise<
     });
     const milliseconds = performance.now() - began;
     clearInterval(watching);
-    if (exitCode !== 0) throw new Error(`${name} ended with ${exitCode}: ${complaint.slice(0, 500)}`);
     const shown = readEnds(output);
+    if (exitCode !== 0) throw new Error(`${name} ended with ${exitCode}: ${complaint.slice(0, 500)}\n${shown.slice(0, 1_500)}`);
     const missing = proof.find((pattern) => !pattern.test(shown));
     if (missing !== undefined) throw new Error(`${name} did not do its work: nothing it says is like ${String(missing)}\n${shown.slice(-1_000)}`);
     return { milliseconds, megabytes };

@@ -25,7 +25,7 @@ export const PODS_REAL: Row = {
   name: "pods-20000",
   run: async () => {
     const plane = new ControlPlane();
-    await plane.start({ cachePods: true });
+    await plane.start({ asInField: true });
     try {
       await plane.create("/api/v1/nodes", { apiVersion: "v1", kind: "Node", metadata: { name: "node-1" } });
       await plane.create("/api/v1/namespaces/default/serviceaccounts", { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "bench" } });

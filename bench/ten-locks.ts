@@ -15,16 +15,22 @@ export const TEN_LOCKS: Row = {
   run: async () => {
     const bucket = await startBucket();
     const plane = new ControlPlane();
-    await plane.start({ cachePods: true });
+    await plane.start({ asInField: true });
     try {
       for (const name of ["default", "bench"]) await ignoreExisting(plane.create("/api/v1/namespaces", { metadata: { name } }));
+      const now = (): string => new Date().toISOString();
       await plane.create("/api/v1/nodes", { metadata: { name: "node-1" } });
+      await plane.patch("/api/v1/nodes/node-1/status", { status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: now() }] } });
       for (let index = 0; index < 10; index += 1) {
         const hostname = `iac-runner-0000${index}`;
-        await bucket.put(lockKey(index), aLockBody(hostname));
-        if (index >= 5) continue;
-        const spec = { nodeName: "node-1", containers: [{ name: "pulumi", image: "pulumi" }] };
-        await plane.create("/api/v1/namespaces/bench/pods", { metadata: { name: hostname }, spec });
+        if (index < 5) {
+          const spec = { nodeName: "node-1", containers: [{ name: "pulumi", image: "pulumi" }] };
+          await plane.create("/api/v1/namespaces/bench/pods", { metadata: { name: hostname }, spec });
+          const running = { name: "pulumi", image: "pulumi", imageID: "", ready: true, restartCount: 0, state: { running: { startedAt: now() } } };
+          await plane.patch(`/api/v1/namespaces/bench/pods/${hostname}/status`, { status: { phase: "Running", containerStatuses: [running] } });
+        }
+        // Younger than the pod that holds it.
+        await bucket.put(lockKey(index), aLockBody(hostname, 0));
       }
       const kubeconfig = plane.writeKubeconfig("admin");
       const words = ["sweep", "--backend", bucket.url(), "--owner", "iac-runner-?????", "--confirm-delay", "0ms", "--min-age", "0ms"];

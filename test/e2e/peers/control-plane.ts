@@ -22,8 +22,8 @@ export class ControlPlane {
   #server = "";
   #agent = new Agent();
 
-  /** `cachePods`: as in the field, where the API server answers for pods from its memory. */
-  async start({ cachePods = false } = {}): Promise<void> {
+  /** `asInField`: the API server keeps its snapshots for minutes and answers for pods from its memory. Else continue tokens expire soon, for tests to see. */
+  async start({ asInField = false } = {}): Promise<void> {
     const kube = findPeer("kube");
     const [etcdPort, etcdPeerPort, apiPort, controllersPort] = [await findFreePort(), await findFreePort(), await findFreePort(), await findFreePort()];
     const path = (name: string): string => join(this.folder, name);
@@ -55,8 +55,7 @@ export class ControlPlane {
     const words = [
       `--etcd-servers=${etcd}`,
       // Old revisions of pods go soon, so that a test can see a real continue token expire: the API server's own snapshots would keep them.
-      "--etcd-compaction-interval=2s",
-      ...(cachePods ? [] : ["--watch-cache-sizes=pods#0"]),
+      ...(asInField ? [] : ["--etcd-compaction-interval=2s", "--watch-cache-sizes=pods#0"]),
       `--cert-dir=${path("certs")}`,
       `--secure-port=${apiPort}`,
       "--bind-address=127.0.0.1",
