@@ -15,6 +15,8 @@ import { TEN_THOUSAND_LOCKS } from "./ten-thousand-locks.ts";
 
 const ROWS: readonly Row[] = [START_UP, IDLE_SWEEP, TEN_LOCKS, MANY_BACKENDS, TEN_THOUSAND_LOCKS, PODS_STUB, PODS_REAL, HUNDRED_THOUSAND_LOCKS];
 
+const MACHINE = `${cpus().length} × ${cpus()[0]?.model ?? "?"}, ${Math.round(totalmem() / 1_073_741_824)} GB, Linux ${release()}, Node ${process.version}`;
+
 const wanted = process.argv.slice(2);
 const unknown = wanted.find((name) => ROWS.every((row) => row.name !== name));
 if (unknown !== undefined) throw new Error(`there is no row ${unknown}, but ${ROWS.map(({ name }) => name).join(", ")}`);
@@ -27,16 +29,20 @@ for (const row of ROWS) {
   const measured = await row.run();
   comparisons.push(...measured.comparisons);
   series[row.name] = measured.series;
+  // After each row: a run takes minutes, and one that is cut off has measured something all the same.
+  writeResults();
   process.stderr.write(`${row.name}: ${Math.round((performance.now() - began) / 1_000)} s\n`);
 }
-const machine = `${cpus().length} × ${cpus()[0]?.model ?? "?"}, ${Math.round(totalmem() / 1_073_741_824)} GB, Linux ${release()}, Node ${process.version}`;
-const table = renderTable(comparisons);
-process.stdout.write(`${machine}\n\n${table}`);
-mkdirSync("bench/results", { recursive: true });
-// A run of some rows is for whoever is at work on them; it takes the place of no whole one.
-const name = wanted.length === 0 ? "latest" : "partial";
-writeFileSync(`bench/results/${name}.json`, `${JSON.stringify({ at: new Date().toISOString(), machine, comparisons, series }, undefined, 2)}\n`);
-writeFileSync(`bench/results/${name}.md`, `# What \`npm run bench\` showed\n\n${machine}\n\n${table}\n${renderFigures(series)}`);
+process.stdout.write(`${MACHINE}\n\n${renderTable(comparisons)}`);
+
+/** A run of some rows is for whoever is at work on them, and takes the place of no whole one. */
+function writeResults(): void {
+  const whole = ROWS.every(({ name }) => series[name] !== undefined);
+  const name = whole ? "latest" : "partial";
+  mkdirSync("bench/results", { recursive: true });
+  writeFileSync(`bench/results/${name}.json`, `${JSON.stringify({ at: new Date().toISOString(), machine: MACHINE, comparisons, series }, undefined, 2)}\n`);
+  writeFileSync(`bench/results/${name}.md`, `# What \`npm run bench\` showed\n\n${MACHINE}\n\n${renderTable(comparisons)}\n${renderFigures(series)}`);
+}
 
 function renderTable(lines: readonly Comparison[]): string {
   const show = (value: number | undefined, unit: string): string =>
