@@ -35,6 +35,8 @@ export interface Container {
   readonly last?: TerminatedRun;
   readonly restartCount?: number;
   readonly containerId?: string;
+  /** It has ended, and nothing starts it again in this pod. */
+  readonly final?: true;
 }
 
 /** Times are whole seconds of the kubelet's clock; containerd notes `startedAt` after the process already runs. */

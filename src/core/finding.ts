@@ -96,10 +96,9 @@ const judgeRestarted: Rule = (suspect) => {
   const { pod, skew, seenAt } = suspect;
   const relevant = relevantContainers(pod, suspect.patterns);
   if (relevant.length === 0 || relevant.some((container) => !isProvablyLater(container, suspect))) return undefined;
-  const resting = relevant.some(({ state }) => state.kind !== "running");
   const doubt =
     doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ??
-    doubtStatusAge(suspect, resting) ??
+    doubtStatusAge(suspect, relevant.some(mayStartAgain)) ??
     doubtUnreported(suspect) ??
     doubtTimes(suspect);
   if (doubt !== undefined) return doubt;
@@ -132,8 +131,11 @@ const judgeProcessGone: Rule = (suspect) => {
   if (seen.kind !== "gone") return undefined;
   const unsettled = existedAtLock(suspect) ? undefined : doubtSettled(suspect);
   // A container that was not looked at since it did not run may have been started again, and have written the lock, before its status said so.
-  const unseen = pod.containers.some(({ kind, state }) => (kind === "main" || kind === "sidecar") && state.kind !== "running");
-  const doubt = doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ?? (unseen ? doubtStatusAge(suspect, true) : undefined) ?? unsettled;
+  const unseen = pod.containers.filter(({ kind, state }) => (kind === "main" || kind === "sidecar") && state.kind !== "running");
+  const doubt =
+    doubtNode(stateOfNode(pod, suspect.cluster), { deletedIsFine: false }) ??
+    (unseen.length > 0 ? doubtStatusAge(suspect, unseen.some(mayStartAgain)) : undefined) ??
+    unsettled;
   if (doubt !== undefined) return doubt;
   return {
     kind: "gone",
@@ -290,6 +292,11 @@ function doubtStatusAge(suspect: Suspect, resting: boolean): Finding | undefined
 }
 
 const UNDATED = "its store has no time of the lock by a clock of its own, and the writer's may be slow";
+
+/** True for a container that does not run by its status, and that its kubelet may have started since. */
+function mayStartAgain({ state, final }: Container): boolean {
+  return state.kind !== "running" && final !== true;
+}
 
 function isDatedByStore({ storedAt, storeClockKnown }: Suspect): boolean {
   return storedAt !== undefined && storeClockKnown;

@@ -41,7 +41,7 @@ const containerStatus = z.object({
   containerID: optional(z.string()),
 });
 const condition = z.object({ type: z.string(), status: z.string(), reason: optional(z.string()), lastTransitionTime: optional(timestamp) });
-const containerSpec = z.object({ name: z.string(), restartPolicy: optional(z.string()) });
+const containerSpec = z.object({ name: z.string(), restartPolicy: optional(z.string()), restartPolicyRules: list(z.unknown()) });
 
 const podObject = z.object({
   metadata,
@@ -53,6 +53,7 @@ const podObject = z.object({
     subdomain: optional(z.string()),
     setHostnameAsFQDN: optional(z.boolean()),
     runtimeClassName: optional(z.string()),
+    restartPolicy: optional(z.string()),
     containers: list(containerSpec),
     initContainers: list(containerSpec),
     ephemeralContainers: list(containerSpec),
@@ -101,7 +102,7 @@ export function readPod(value: unknown): Pod {
   const { metadata: meta, spec, status } = podObject.parse(value);
   const disruption = status.conditions.find(({ type, status: holds }) => type === "DisruptionTarget" && holds === "True");
   const containers = [
-    ...readContainers(spec.containers, status.containerStatuses, () => "main"),
+    ...readContainers(spec.containers, status.containerStatuses, () => "main", spec.restartPolicy),
     ...readContainers(spec.initContainers, status.initContainerStatuses, (restartPolicy) => (restartPolicy === "Always" ? "sidecar" : "init")),
     ...readContainers(spec.ephemeralContainers, status.ephemeralContainerStatuses, () => "ephemeral"),
   ];
@@ -129,6 +130,7 @@ function readContainers(
   specs: readonly z.infer<typeof containerSpec>[],
   statuses: readonly ContainerStatus[],
   kindOf: (restartPolicy: string | undefined) => ContainerKind,
+  restartPolicyOfPod?: string,
 ): readonly Container[] {
   const names = new Set([...specs.map(({ name }) => name), ...statuses.map(({ name }) => name)]);
   return Array.from(names, (name) => {
@@ -141,8 +143,14 @@ function readContainers(
       last: status?.lastState?.terminated === undefined ? undefined : readRun(status.lastState.terminated),
       restartCount: status?.restartCount,
       containerId: status?.containerID,
+      final: status?.state?.terminated !== undefined && neverStartsAgain(spec, restartPolicyOfPod) ? (true as const) : undefined,
     });
   });
+}
+
+/** A container may have a policy of its own, and rules for some exit codes (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-restart-rules). */
+function neverStartsAgain(spec: z.infer<typeof containerSpec> | undefined, restartPolicyOfPod: string | undefined): boolean {
+  return spec !== undefined && (spec.restartPolicy ?? restartPolicyOfPod) === "Never" && spec.restartPolicyRules.length === 0;
 }
 
 function readState(value: z.infer<typeof state> | undefined): ContainerState {

@@ -298,6 +298,13 @@ describe("P1: found by random histories", () => {
   it.each<[string, ObservedLock, bigint | "untold", Partial<Pod>, string]>([
     ["the store has no time of the lock", workspaceLock, 0n, { containers: [crashing] }, "undetermined: lock-undated"],
     ["the store has a time by a clock that it does not tell", dated, "untold", { containers: [crashing] }, "undetermined: lock-undated"],
+    [
+      "the store does not, yet nothing starts that container again",
+      workspaceLock,
+      0n,
+      { containers: [{ ...crashing, state: terminated("2026-03-10T10:03:00Z"), final: true }] },
+      "stale: container-restarted",
+    ],
     ["the store says how old the lock is", dated, 0n, { containers: [crashing] }, "stale: container-restarted"],
     ["a container beside it rests, and no store says so", workspaceLock, 0n, { ...killed, containers: beside }, "undetermined: lock-undated"],
   ])(

@@ -152,6 +152,23 @@ describe("a pod from the API's JSON", () => {
     ]);
   });
 
+  it.each<[string, object, object, boolean]>([
+    ["its pod never restarts one", { restartPolicy: "Never" }, {}, true],
+    ["its pod restarts one that fails", { restartPolicy: "OnFailure" }, {}, false],
+    ["nothing is said", {}, {}, false],
+    ["it has a policy of its own", { restartPolicy: "Never" }, { restartPolicy: "Always" }, false],
+    ["it has rules for some exit codes", { restartPolicy: "Never" }, { restartPolicyRules: [{ action: "Restart" }] }, false],
+  ])("whether a container has ended for good: %s", (_, spec, container, final) => {
+    const read = (state: object): boolean =>
+      readPod({
+        metadata: { name: "iac-apply-29x4d", namespace: "ci", uid: "u", creationTimestamp: "2026-03-10T10:57:00Z" },
+        spec: { ...spec, containers: [{ name: "apply", ...container }] },
+        status: { phase: "Running", containerStatuses: [{ name: "apply", state }] },
+      }).containers[0]?.final === true;
+    expect(read({ terminated: { exitCode: 137 } })).toBe(final);
+    expect([read({ waiting: {} }), read({ running: {} })]).toEqual([false, false]);
+  });
+
   it("a debug container that was just added is there before its status is", () => {
     const { containers } = readStatus(
       { containerStatuses: [{ name: "pulumi", state: { running: {} } }] },
