@@ -87,12 +87,14 @@ interface Aged {
 /** Batch by batch: updates in some pods of every lane, the wait until their locks are of age, and one death after the other in each lane. */
 async function comeOfAge(lanes: readonly Lane[], trials: number, together: number, { place, end, tell }: Aged): Promise<void> {
   const few = pLimit(4);
-  for (let batch = 0, left = trials; left > 0; batch += 1) {
+  const left = { trials };
+  for (let batch = 0; left.trials > 0; batch += 1) {
+    const stacks = STACKS.slice(0, Math.min(together, Math.ceil(left.trials / lanes.length)));
     const begun = await Promise.all(
       lanes.map(async (lane) => {
-        const shapes = STACKS.slice(0, together).map((_, index) => place(lane, index, batch));
+        const shapes = stacks.map((_, index) => place(lane, index, batch));
         await lane.field.apply(...shapes.flatMap(({ objects }) => objects));
-        return await Promise.all(shapes.map((shape, index) => few(() => lane.begin(nameOf(shape), STACKS[index] ?? ""))));
+        return await Promise.all(shapes.map((shape, index) => few(() => lane.begin(nameOf(shape), stacks[index] ?? ""))));
       }),
     );
     await sleep(Math.max(...begun.flat().map(({ lockedAt }) => lockedAt)) + AGE - Date.now());
@@ -101,8 +103,8 @@ async function comeOfAge(lanes: readonly Lane[], trials: number, together: numbe
         for (const update of begun[at] ?? []) {
           await pause();
           const measured = await lane.measure(update, () => end(lane, update), WATCHED);
-          if (left > 0) tell(measured);
-          left -= 1;
+          if (left.trials > 0) tell(measured);
+          left.trials -= 1;
         }
       }),
     );
