@@ -1,7 +1,8 @@
 import * as z from "zod";
 
 import { duration, timestamp, type Settings } from "./config.ts";
-import { OUTCOMES, type AuditFilter } from "./core/audit-entry.ts";
+import type { AuditFilter } from "./core/audit-entry.ts";
+import { OUTCOMES } from "./core/outcome.ts";
 import { quoteUntrusted } from "./core/text.ts";
 import type { EpochNanoseconds } from "./core/time.ts";
 import { JanitorError } from "./errors.ts";

@@ -3,18 +3,7 @@ import type { CommandUnknownOpts } from "@commander-js/extra-typings";
 import type { Command } from "commander";
 
 import { COMPLETION_SCRIPTS } from "./completion-scripts.ts";
-import { OUTCOMES } from "./core/audit-entry.ts";
-import { FAIL_ON } from "./core/report.ts";
 import { longName, type OptionSpec } from "./options.ts";
-
-/** What a value may be, where that is a short list, by the key of its option. */
-const VALUES: Readonly<Record<string, readonly string[]>> = {
-  requireStack: ["yes", "no"],
-  failOn: [...FAIL_ON, "none"],
-  outcomes: OUTCOMES,
-  unreachableNodes: ["ignore", "ignore:"],
-  auditLog: ["backend"],
-};
 
 /** Adds `completion <shell>`, which prints a script, and the hidden command that the script asks at each press of Tab. Every other command must be there. */
 export function addCompletion(program: CommandUnknownOpts, commands: ReadonlyMap<string, readonly OptionSpec[]>, write: (text: string) => void): void {
@@ -26,15 +15,9 @@ export function addCompletion(program: CommandUnknownOpts, commands: ReadonlyMap
     ?.description("print a script that completes commands and options in bash, zsh, fish or PowerShell")
     .action((...words) => write(COMPLETION_SCRIPTS.get(String(words[0])) ?? ""));
   for (const [name, specs] of commands) {
-    for (const spec of specs) {
-      const values = listValues(spec);
-      const option = root.commands.get(name)?.options.get(longName(spec.flags));
+    for (const { flags, values } of specs) {
+      const option = root.commands.get(name)?.options.get(longName(flags));
       if (values !== undefined && option !== undefined) option.handler = (complete) => values.forEach((value) => complete(value, ""));
     }
   }
-}
-
-function listValues({ key, description }: OptionSpec): readonly string[] | undefined {
-  // The description names the formats that the command has; commands have different ones.
-  return key === "outputs" ? Array.from(description.matchAll(/\b(?:table|json|markdown|junit)\b/g), ([name]) => name) : VALUES[key];
 }

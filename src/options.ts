@@ -1,3 +1,6 @@
+import { FAIL_ON } from "./core/judgement.ts";
+import { OUTCOMES } from "./core/outcome.ts";
+
 /** How the words of an option become a value. */
 export type OptionKind = "text" | "list" | "switch" | "count";
 
@@ -12,6 +15,8 @@ export interface OptionSpec {
   readonly flagOnly?: boolean;
   /** The value that a switch's flag stands for; `false` for a `--no-` flag. */
   readonly value?: boolean;
+  /** What the value may be, or begin with, where that is a short list: completion offers it. */
+  readonly values?: readonly string[];
 }
 
 /** What every command takes that opens backends. */
@@ -22,6 +27,7 @@ const BACKEND_OPTIONS: readonly OptionSpec[] = [
     flags: "--audit-log <where>",
     kind: "text",
     description: 'where removals are recorded: "backend" (default), or a file that is appended to',
+    values: ["backend"],
   },
   { key: "requestTimeout", flags: "--request-timeout <duration>", kind: "text", description: "the longest that one request may take (default 30s)" },
 ];
@@ -106,6 +112,7 @@ const RULE_OPTIONS: readonly OptionSpec[] = [
     flags: "--require-stack <yes|no>",
     kind: "text",
     description: "whether a Stack in the cluster must account for a lock (default: for the built-in patterns)",
+    values: ["yes", "no"],
   },
   { key: "minAge", flags: "--min-age <duration>", kind: "text", description: "leave younger locks alone (default 1m)" },
   {
@@ -128,6 +135,7 @@ const RULE_OPTIONS: readonly OptionSpec[] = [
     flags: "--unreachable-nodes <ignore|ignore:node>",
     kind: "list",
     description: "vouch that nothing runs on nodes that are not Ready; repeatable",
+    values: ["ignore", "ignore:"],
   },
 ];
 
@@ -163,6 +171,14 @@ const OUTPUT_OPTION: OptionSpec = {
   flags: "--output <format[=file]>",
   kind: "list",
   description: "table (default), json, markdown or junit, to a file if one is given; repeatable",
+  values: ["table", "json", "markdown", "junit"],
+};
+
+/** Of commands that report no sweep. */
+const PLAIN_OUTPUT_OPTION: OptionSpec = {
+  ...OUTPUT_OPTION,
+  description: "table (default) or json, to a file if one is given; repeatable",
+  values: ["table", "json"],
 };
 
 const STEP_SUMMARY_OPTION: OptionSpec = {
@@ -225,6 +241,7 @@ export const SWEEP_OPTIONS: readonly OptionSpec[] = [
     flags: "--fail-on <verdicts>",
     kind: "list",
     description: "exit 3 for undetermined, unreadable; 5 for stale; or none (default undetermined,unreadable)",
+    values: [...FAIL_ON, "none"],
   },
   {
     key: "warnHeldAfter",
@@ -302,17 +319,14 @@ export const CHECK_OPTIONS: readonly OptionSpec[] = [
   { ...PROBE_OPTION, description: "tell whether the pods that match an owner pattern may be probed, too" },
   ...AFTER_UNLOCK_OPTIONS.map((option) => ({ ...option, description: `tell whether the rights for it are there, too (${longName(option.flags)} of sweep)` })),
   ...CLUSTER_OPTIONS,
-  OUTPUT_OPTION,
+  PLAIN_OUTPUT_OPTION,
 ];
 
 /** The options of `restore`. */
 export const RESTORE_OPTIONS: readonly OptionSpec[] = [...BACKEND_OPTIONS, YES_OPTION];
 
 /** The options of `audit show`. */
-export const AUDIT_SHOW_OPTIONS: readonly OptionSpec[] = [
-  ...BACKEND_OPTIONS,
-  { ...OUTPUT_OPTION, description: "table (default) or json, to a file if one is given; repeatable" },
-];
+export const AUDIT_SHOW_OPTIONS: readonly OptionSpec[] = [...BACKEND_OPTIONS, PLAIN_OUTPUT_OPTION];
 
 /** The options of `audit list`. Those that no setting has are read by audit-filter.ts. */
 export const AUDIT_LIST_OPTIONS: readonly OptionSpec[] = [
@@ -327,7 +341,8 @@ export const AUDIT_LIST_OPTIONS: readonly OptionSpec[] = [
     flags: "--outcome <name>",
     kind: "list",
     flagOnly: true,
-    description: "removals that ended so only: deleted, deleted-unconfirmed, vanished, changed, failed, keep, open, restored; repeatable",
+    description: `removals that ended so only: ${OUTCOMES.join(", ")}; repeatable`,
+    values: OUTCOMES,
   },
   { key: "limit", flags: "--limit <n>", kind: "text", flagOnly: true, description: "show at most so many, the newest (default 100)" },
 ];

@@ -3,7 +3,7 @@ import { formatIdentity, type BackendIdentity } from "./core/backend-identity.ts
 import { findBlockedStacks } from "./core/blocked-stacks.ts";
 import type { PendingOperations } from "./core/checkpoint.ts";
 import type { ClusterObservation, StackListOfCluster } from "./core/cluster.ts";
-import type { Judgement } from "./core/judgement.ts";
+import type { Judgement, FailOn } from "./core/judgement.ts";
 import { parseLockKey } from "./core/key.ts";
 import type { ObservedLock } from "./core/lock.ts";
 import {
@@ -12,7 +12,6 @@ import {
   reportOwner,
   summarize,
   type Action,
-  type FailOn,
   type OverrideUsed,
   type ReportedLock,
   type ReportedStack,

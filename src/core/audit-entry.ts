@@ -1,14 +1,11 @@
 import * as z from "zod";
 
 import { parseLockKey } from "./key.ts";
-import { outcomeAction, type AuditRecord, type RemovalHistory } from "./record.ts";
+import { OUTCOMES, type OutcomeName } from "./outcome.ts";
+import type { AuditRecord, RemovalHistory } from "./record.ts";
 import { backendIdentity, lockOwner, overrideUsed, verdictName } from "./report.ts";
 import { parseTimestamp, type EpochNanoseconds } from "./time.ts";
 import { isSelected, type LockSelection } from "./wanted-lock.ts";
-
-/** What became of a removal in the end. `open`: no outcome was written; `restored`: a person put the lock back. */
-export const OUTCOMES = [...outcomeAction.options, "open", "restored"] as const;
-export type OutcomeName = (typeof OUTCOMES)[number];
 
 /** One removal, as `audit list` tells it: without the lock's body and the evidence, which `audit show` has. */
 const auditEntry = z.object({

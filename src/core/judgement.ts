@@ -87,3 +87,7 @@ export const NOT_JUDGED: Judgement = {
   message: "the sweep was stopped before this lock was judged",
   evidence: { rules: [], candidates: [], clusters: [] },
 };
+
+/** The verdicts that `--fail-on` may name. */
+export const FAIL_ON = ["stale", "undetermined", "unreadable"] as const;
+export type FailOn = (typeof FAIL_ON)[number];

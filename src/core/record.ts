@@ -1,9 +1,7 @@
 import * as z from "zod";
 
+import { OUTCOME_ACTIONS } from "./outcome.ts";
 import { backendIdentity, judgementEvidence, lockOwner, overrideUsed, verdictName } from "./report.ts";
-
-/** What became of a removal, as its record says. */
-export const outcomeAction = z.enum(["deleted", "deleted-unconfirmed", "vanished", "changed", "failed", "keep"]);
 
 /**
  * One event of the audit log. An intent is durable before the delete is sent and holds all that a restore needs; an outcome says what became of it.
@@ -31,7 +29,7 @@ export const auditRecord = z.object({
   overrides: z.array(overrideUsed),
   clusters: z.array(z.object({ name: z.string(), uid: z.string().exactOptional() })),
   /** Only in an outcome. */
-  action: outcomeAction.exactOptional(),
+  action: z.enum(OUTCOME_ACTIONS).exactOptional(),
   /** Why an outcome is what it is, where that needs words: a failed delete, a store that ignored the condition. */
   note: z.string().exactOptional(),
   /** Only in the outcome that `restore` writes. */

@@ -2,7 +2,7 @@ import * as z from "zod";
 
 import { afterUnlock } from "./after-unlock.ts";
 import { pendingOperations } from "./checkpoint.ts";
-import type { CandidateEvidence, Judgement } from "./judgement.ts";
+import type { CandidateEvidence, Judgement, FailOn } from "./judgement.ts";
 import type { Owner } from "./lock.ts";
 
 /** The words of report and record, as schemas: what is published as JSON Schema is what is written. */
@@ -198,10 +198,6 @@ export function summarize(locks: readonly ReportedLock[]): Summary {
     failed: count(({ action }) => action === "failed"),
   };
 }
-
-/** What `--fail-on` may name. */
-export const FAIL_ON = ["stale", "undetermined", "unreadable"] as const;
-export type FailOn = (typeof FAIL_ON)[number];
 
 /** What an exit code is chosen from. */
 export interface SweepResult {

@@ -1,7 +1,8 @@
 import cliui from "cliui";
 
-import type { AuditEntry, AuditReport, OutcomeName } from "../core/audit-entry.ts";
+import type { AuditEntry, AuditReport } from "../core/audit-entry.ts";
 import { formatIdentity } from "../core/backend-identity.ts";
+import type { OutcomeName } from "../core/outcome.ts";
 import { escapeUntrusted, formatCount } from "../core/text.ts";
 import { formatDuration, formatTimestamp, parseTimestamp, SECOND, type EpochNanoseconds } from "../core/time.ts";
 import { describeOwner, describeStack } from "./describe-lock.ts";

@@ -1,7 +1,8 @@
 import Builder from "fast-xml-builder";
 
 import { formatIdentity } from "../core/backend-identity.ts";
-import type { FailOn, ReportedLock, SweepReport } from "../core/report.ts";
+import type { FailOn } from "../core/judgement.ts";
+import type { ReportedLock, SweepReport } from "../core/report.ts";
 import { escapeUntrusted } from "../core/text.ts";
 import { parseTimestamp, toSeconds } from "../core/time.ts";
 import { adviseOn } from "./advice.ts";

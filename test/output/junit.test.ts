@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
-import type { FailOn, ReportedLock, SweepReport } from "../../src/core/report.ts";
+import type { FailOn } from "../../src/core/judgement.ts";
+import type { ReportedLock, SweepReport } from "../../src/core/report.ts";
 import { renderJunit } from "../../src/output/junit.ts";
 import { aLock, aReport } from "./reports.ts";
 import { findXsdProblems, JUNIT_SCHEMAS, queryXml } from "./xsd.ts";
