@@ -14,7 +14,7 @@ export interface DemoFolder {
 
 /** Makes seven locks as Pulumi writes them, and the cluster in which their owners live, or do not. */
 export function makeDemoFolder(): DemoFolder {
-  const now = Date.now();
+  const now = Math.floor(Date.now() / 1_000) * 1_000;
   const ago = (minutes: number): string => `${new Date(now - minutes * 60_000).toISOString().slice(0, 19)}Z`;
   const folder = mkdtempSync(join(tmpdir(), "pulumi-lock-janitor-demo-"));
 
@@ -29,7 +29,7 @@ export function makeDemoFolder(): DemoFolder {
   }
 
   function addLock(stack: string, id: string, minutes: number, hostname: string, pid: number, username = "pulumi"): void {
-    writeLock(stack, id, minutes, JSON.stringify({ pid, username, hostname, timestamp: ago(minutes).replace("Z", ".482915027Z") }));
+    writeLock(stack, id, minutes, JSON.stringify({ pid, username, hostname, timestamp: ago(minutes + 1 / 60).replace("Z", ".482915027Z") }));
   }
 
   addLock("organization/network/dev", "0b9f3f1e-4a44-4a3e-9d2a-9c1d5b7a2e61", 178, "network-dev-workspace-0", 211);
@@ -44,7 +44,7 @@ export function makeDemoFolder(): DemoFolder {
   addLock("organization/billing/prod", "5ce1d2c0-2f6d-4d8e-8a77-3f1a2b9c4d5e", 25, "billing-prod-workspace-0", 300);
   addLock("organization/cdn/stage", "77fe9a10-3c1f-4f0e-bb60-9d7c35d1e2aa", 12, "cdn-stage-workspace-0", 41);
   addLock("organization/shop/prod", "2b77c4d1-8e2f-4b8e-a1a5-6f2b0c9d8e7f", 1_420, "Mirrens-MacBook-Pro.local", 901, "m.okafor");
-  addLock("organization/shop/dev", "9d0c1b2a-1a2b-4c3d-8e4f-5a6b7c8d9e0f", 0, "shop-dev-workspace-0", 19);
+  addLock("organization/shop/dev", "9d0c1b2a-1a2b-4c3d-8e4f-5a6b7c8d9e0f", 1 / 30, "shop-dev-workspace-0", 19);
   writeLock("organization/data/dev", "83aa189c-2f4e-4b1d-9a00-1c2d3e4f5a6b", 300, '{"pid":61,"username":"pulumi","hostn');
 
   const running = (startedAt: string): object => ({ running: { startedAt } });

@@ -169,7 +169,8 @@ function judgeAge(owner: Owner, { storedAt }: ObservedLock, { now, settings }: C
   if (age >= settings.minAge) return passes(`it is ${formatDuration(age)} old`);
   return applies(
     { verdict: "too-young", reason: "min-age" },
-    `it is ${formatDuration(age)} old, and left alone until it is ${formatDuration(settings.minAge)} old`,
+    // Within the clock skew a lock may be ahead of the janitor's clock.
+    `it is ${formatDuration(age > 0n ? age : 0n)} old, and left alone until it is ${formatDuration(settings.minAge)} old`,
   );
 }
 
