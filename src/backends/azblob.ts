@@ -18,7 +18,6 @@ import { isTransient, readFailure, wrapAzureError, type Action } from "./azblob-
 import { readAzblobSettings, type AzblobCredential, type AzblobSettings } from "./azblob-settings.ts";
 import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type LockEntry, type LockRead, type StateRead, type WriteCheck } from "./backend.ts";
 import {
-  collectBytes,
   compareClocks,
   composeRecords,
   deleteTwice,
@@ -26,6 +25,8 @@ import {
   listPages,
   MAX_RECORD_BYTES,
   readUnlessDenied,
+  takeBody,
+  type BodyRead,
   withinTime,
   type ListedPage,
 } from "./driver.ts";
@@ -99,9 +100,7 @@ class AzblobBackend implements Backend {
   }
 
   async readState(key: string, mostBytes: number, signal: AbortSignal): Promise<StateRead> {
-    const read = await this.#download(key, mostBytes, "read a checkpoint", signal);
-    if (read === undefined) return { kind: "gone" };
-    return read.kind === "whole" ? { kind: "whole", bytes: read.bytes } : { kind: "too-large", size: read.size };
+    return (await this.#download(key, mostBytes, "read a checkpoint", signal)) ?? { kind: "gone" };
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {
@@ -215,14 +214,7 @@ class AzblobBackend implements Backend {
         const response = await this.#parts.reading.getBlobClient(this.#prefix + key).download(undefined, undefined, { abortSignal });
         this.#readClock(response.date);
         const about = { etag: normalizeEtag(response.etag), modifiedAt: response.lastModified };
-        const stream = response.readableStreamBody;
-        const size = response.contentLength ?? 0;
-        if (size > limit) {
-          if (stream !== undefined && "destroy" in stream && typeof stream.destroy === "function") stream.destroy();
-          return { kind: "too-large", size, ...about };
-        }
-        const bytes = stream === undefined ? new Uint8Array() : await collectBytes(stream, limit);
-        return bytes === undefined ? { kind: "too-large", size: limit + 1, ...about } : { kind: "whole", bytes, ...about };
+        return { ...about, ...(await takeBody(response.readableStreamBody, response.contentLength, limit)) };
       }, signal);
     } catch (error) {
       signal?.throwIfAborted();
@@ -241,10 +233,7 @@ class AzblobBackend implements Backend {
   }
 }
 
-type Downloaded = { readonly etag: string; readonly modifiedAt: Date | undefined } & (
-  | { readonly kind: "whole"; readonly bytes: Uint8Array }
-  | { readonly kind: "too-large"; readonly size: number }
-);
+type Downloaded = { readonly etag: string; readonly modifiedAt: Date | undefined } & BodyRead;
 
 async function openContainer({ serviceUrl, container, credential }: AzblobSettings, env: BackendOptions["env"], maxTries: number): Promise<ContainerClient> {
   const options: StoragePipelineOptions = { retryOptions: { maxTries, retryDelayInMs: 200, maxRetryDelayInMs: 4_000 } };

@@ -1,6 +1,8 @@
+import { Readable } from "node:stream";
+
 import type { Nanoseconds } from "../core/time.ts";
 import { describeWithHint, JanitorError, type ErrorCode } from "../errors.ts";
-import { RECORDS_FOLDER, type Deletion, type LockEntry, type LockRead, type RecordStore, type WriteCheck } from "./backend.ts";
+import { RECORDS_FOLDER, type Deletion, type LockEntry, type LockRead, type RecordStore, type WriteCheck, type StateRead } from "./backend.ts";
 
 /** What went wrong, in the words of one store. */
 export interface FailureDescription {
@@ -37,6 +39,21 @@ export async function collectBytes(chunks: AsyncIterable<unknown>, limit: number
   return new Uint8Array(Buffer.concat(parts));
 }
 
+/** The content of an object as read, whole or not at all; `size` is its length in bytes, or more than were allowed. */
+export type BodyRead = Exclude<StateRead, { readonly kind: "gone" }>;
+
+/** Takes an answer's body where it is no longer than `limit` bytes; `length` is what the server says of it. Throws TypeError for what is no stream. */
+export async function takeBody(body: object | undefined, length: number | undefined, limit: number): Promise<BodyRead> {
+  if (body === undefined) return { kind: "whole", bytes: new Uint8Array() };
+  if (!(body instanceof Readable)) throw new TypeError("the answer's body is no stream");
+  if (length !== undefined && length > limit) {
+    body.destroy();
+    return { kind: "too-large", size: length };
+  }
+  const bytes = await collectBytes(body, limit);
+  return bytes === undefined ? { kind: "too-large", size: limit + 1 } : { kind: "whole", bytes };
+}
+
 /** Lists page by page. Throws `backend-listing-broken` where the store sends the same token again: such a list would never end, and may lack anything. */
 export async function* listPages(
   backend: string,
@@ -49,12 +66,16 @@ export async function* listPages(
     const page = await fetchPage(token);
     yield page.entries;
     token = page.token;
-    if (token !== undefined && seen.has(token))
-      throw new JanitorError("backend-listing-broken", `${backend}: could not ${action}: the listing goes round in circles`, {
-        hint: "Nothing is decided on a part of a list. Run again; if it stays so, the server or a proxy before it pages wrongly.",
-      });
+    if (token !== undefined && seen.has(token)) throw describeCircle(backend, action);
     if (token !== undefined) seen.add(token);
   } while (token !== undefined);
+}
+
+/** The error of a list that never ends. */
+export function describeCircle(backend: string, action: string): JanitorError {
+  return new JanitorError("backend-listing-broken", `${backend}: could not ${action}: the listing goes round in circles`, {
+    hint: "Nothing is decided on a part of a list. Run again; if it stays so, the server or a proxy before it pages wrongly.",
+  });
 }
 
 /** A record holds one lock of at most 64 KiB and what was seen; no honest one is larger than this, in bytes. */

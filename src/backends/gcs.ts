@@ -6,7 +6,7 @@ import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts
 import { parseTimestamp, type EpochNanoseconds, type Nanoseconds } from "../core/time.ts";
 import { JanitorError } from "../errors.ts";
 import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, StateRead, WriteCheck } from "./backend.ts";
-import { composeRecords, describeRefusedWrite, listPages, MAX_RECORD_BYTES, readUnlessDenied, type ListedPage } from "./driver.ts";
+import { composeRecords, describeRefusedWrite, listPages, MAX_RECORD_BYTES, readUnlessDenied, type ListedPage, collectBytes, type BodyRead } from "./driver.ts";
 import { isTransient, readFailure, wrapGoogleError, type Action } from "./gcs-errors.ts";
 import { readGcsSettings, type GcsSettings } from "./gcs-settings.ts";
 import { openGoogleIdentity } from "./google-identity.ts";
@@ -105,9 +105,7 @@ class GcsBackend implements Backend {
   }
 
   async readState(key: string, mostBytes: number): Promise<StateRead> {
-    const read = await this.#download(key, mostBytes, "read a checkpoint");
-    if (read === undefined) return { kind: "gone" };
-    return read.kind === "whole" ? { kind: "whole", bytes: read.bytes } : { kind: "too-large", size: read.size };
+    return (await this.#download(key, mostBytes, "read a checkpoint")) ?? { kind: "gone" };
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {
@@ -273,27 +271,14 @@ async function readStream(file: File, limit: number, end: number | undefined): P
     stream.once("response", (response: { readonly headers: Readonly<Record<string, unknown>> }) => done({ ...response.headers }));
     stream.once("error", fail);
   });
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of stream as AsyncIterable<unknown>) {
-    const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk));
-    size += bytes.length;
-    // For a server that sends more than it was asked for.
-    if (size > limit) break;
-    chunks.push(bytes);
-  }
+  const bytes = await collectBytes(stream, limit);
   const { "x-goog-generation": generationHeader, "content-range": range } = await headers;
   const generation = String(generationHeader);
   const whole = /\/(\d+)$/.exec(String(range))?.[1];
-  return size > limit
-    ? { kind: "too-large", size: whole === undefined ? size : Number(whole), generation }
-    : { kind: "whole", bytes: new Uint8Array(Buffer.concat(chunks)), generation };
+  return bytes === undefined ? { kind: "too-large", size: whole === undefined ? limit + 1 : Number(whole), generation } : { kind: "whole", bytes, generation };
 }
 
-type Downloaded = { readonly generation: string } & (
-  | { readonly kind: "whole"; readonly bytes: Uint8Array }
-  | { readonly kind: "too-large"; readonly size: number }
-);
+type Downloaded = { readonly generation: string } & BodyRead;
 
 /** `timeCreated`: `updated` changes with the metadata. */
 function readStoredAt({ metadata }: File): EpochNanoseconds | undefined {

@@ -4,9 +4,8 @@ import { formatIdentity, type BackendIdentity } from "../core/backend-identity.t
 import { LOCKS_FOLDER } from "../core/key.ts";
 import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts";
 import { fromMilliseconds, type Nanoseconds } from "../core/time.ts";
-import { JanitorError } from "../errors.ts";
 import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, StateRead, WriteCheck } from "./backend.ts";
-import { composeRecords, deleteTwice, MAX_RECORD_BYTES, readUnlessDenied } from "./driver.ts";
+import { composeRecords, deleteTwice, MAX_RECORD_BYTES, readUnlessDenied, describeCircle } from "./driver.ts";
 import { isUnanswered, wrapPostgresError, type Action } from "./postgres-errors.ts";
 import { readPostgresSettings, type PostgresSettings, type PostgresTls } from "./postgres-settings.ts";
 
@@ -164,10 +163,7 @@ class PostgresBackend implements Backend {
         .map(({ key, updated_at: at }) => ({ key: key.slice(this.#prefix.length), storedAt: fromMilliseconds(at.getTime()) }));
       const end = rows.at(-1)?.key;
       if (end === undefined || rows.length < this.#pageSize) return;
-      if (end <= last)
-        throw new JanitorError("backend-listing-broken", `${this.#name}: could not ${action}: the listing goes round in circles`, {
-          hint: "Nothing is decided on a part of a list. Run again; if it stays so, the server or a proxy before it pages wrongly.",
-        });
+      if (end <= last) throw describeCircle(this.#name, action);
       last = end;
     }
   }

@@ -19,13 +19,14 @@ import { fromMilliseconds, type EpochNanoseconds, type Nanoseconds } from "../co
 import { JanitorError } from "../errors.ts";
 import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, StateRead, WriteCheck } from "./backend.ts";
 import {
-  collectBytes,
   compareClocks,
   composeRecords,
   describeRefusedWrite,
   listPages,
   MAX_RECORD_BYTES,
   readUnlessDenied,
+  takeBody,
+  type BodyRead,
   withinTime,
   type ListedPage,
 } from "./driver.ts";
@@ -116,9 +117,7 @@ class S3Backend implements Backend {
   }
 
   async readState(key: string, mostBytes: number, signal: AbortSignal): Promise<StateRead> {
-    const read = await this.#download(key, mostBytes, "read a checkpoint", signal);
-    if (read === undefined) return { kind: "gone" };
-    return read.kind === "whole" ? { kind: "whole", bytes: read.bytes } : { kind: "too-large", size: read.size };
+    return (await this.#download(key, mostBytes, "read a checkpoint", signal)) ?? { kind: "gone" };
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {
@@ -275,15 +274,7 @@ class S3Backend implements Backend {
           etag: normalizeEtag(response.ETag),
           storedAt: response.LastModified === undefined ? undefined : fromMilliseconds(response.LastModified.getTime()),
         };
-        const size = response.ContentLength ?? 0;
-        if (size > limit) {
-          if (response.Body !== undefined && "destroy" in response.Body && typeof response.Body.destroy === "function") response.Body.destroy();
-          return { kind: "too-large", size, ...about };
-        }
-        const stream = response.Body;
-        const bytes =
-          stream === undefined ? new Uint8Array() : Symbol.asyncIterator in stream ? await collectBytes(stream, limit) : await stream.transformToByteArray();
-        return bytes === undefined ? { kind: "too-large", size: limit + 1, ...about } : { kind: "whole", bytes, ...about };
+        return { ...about, ...(await takeBody(response.Body, response.ContentLength, limit)) };
       }, signal);
     } catch (error) {
       signal.throwIfAborted();
@@ -318,10 +309,7 @@ class S3Backend implements Backend {
   }
 }
 
-type Downloaded = { readonly etag: string; readonly storedAt: EpochNanoseconds | undefined } & (
-  | { readonly kind: "whole"; readonly bytes: Uint8Array }
-  | { readonly kind: "too-large"; readonly size: number }
-);
+type Downloaded = { readonly etag: string; readonly storedAt: EpochNanoseconds | undefined } & BodyRead;
 
 async function composeConfig(settings: S3Settings, env: BackendOptions["env"], requestTimeout: number): Promise<S3ClientConfig> {
   const { endpoint, region, requestChecksums, responseChecksums, pathStyle, https, dualstack, fips, accelerate } = settings;
