@@ -43,13 +43,16 @@ const containerStatus = z.object({
 const condition = z.object({ type: z.string(), status: z.string(), reason: optional(z.string()), lastTransitionTime: optional(timestamp) });
 const containerSpec = z.object({ name: z.string(), restartPolicy: optional(z.string()), restartPolicyRules: list(z.unknown()) });
 
+const identitySpec = z.object({
+  nodeName: optional(z.string()),
+  hostNetwork: optional(z.boolean()),
+  hostname: optional(z.string()),
+  hostnameOverride: optional(z.string()),
+});
+
 const podObject = z.object({
   metadata,
-  spec: z.object({
-    nodeName: optional(z.string()),
-    hostNetwork: optional(z.boolean()),
-    hostname: optional(z.string()),
-    hostnameOverride: optional(z.string()),
+  spec: identitySpec.extend({
     subdomain: optional(z.string()),
     setHostnameAsFQDN: optional(z.boolean()),
     runtimeClassName: optional(z.string()),
@@ -73,12 +76,7 @@ type ContainerStatus = z.infer<typeof containerStatus>;
 
 const podIdentity = z.object({
   metadata: z.object({ name: z.string(), namespace: z.string() }),
-  spec: z.object({
-    nodeName: optional(z.string()),
-    hostNetwork: optional(z.boolean()),
-    hostname: optional(z.string()),
-    hostnameOverride: optional(z.string()),
-  }),
+  spec: identitySpec,
 });
 
 /**
@@ -86,20 +84,18 @@ const podIdentity = z.object({
  * that cannot be told.
  */
 export function readPodIdentity(value: unknown): PodIdentity & Pick<Pod, "namespace"> {
-  const { metadata: meta, spec } = podIdentity.parse(value);
-  return pickDefined({
-    namespace: meta.namespace,
-    name: meta.name,
-    nodeName: spec.nodeName === "" ? undefined : spec.nodeName,
-    hostNetwork: spec.hostNetwork ?? false,
-    hostname: spec.hostname,
-    hostnameOverride: spec.hostnameOverride,
-  });
+  return pickDefined(pickIdentity(podIdentity.parse(value)));
+}
+
+function pickIdentity({ metadata: { namespace, name }, spec }: z.infer<typeof podIdentity>) {
+  const { nodeName, hostNetwork = false, hostname, hostnameOverride } = spec;
+  return { namespace, name, nodeName: nodeName === "" ? undefined : nodeName, hostNetwork, hostname, hostnameOverride };
 }
 
 /** Reads a pod from the API's JSON. Throws a ZodError when it is none. */
 export function readPod(value: unknown): Pod {
-  const { metadata: meta, spec, status } = podObject.parse(value);
+  const pod = podObject.parse(value);
+  const { metadata: meta, spec, status } = pod;
   const disruption = status.conditions.find(({ type, status: holds }) => type === "DisruptionTarget" && holds === "True");
   const containers = [
     ...readContainers(spec.containers, status.containerStatuses, () => "main", spec.restartPolicy),
@@ -107,16 +103,11 @@ export function readPod(value: unknown): Pod {
     ...readContainers(spec.ephemeralContainers, status.ephemeralContainerStatuses, () => "ephemeral"),
   ];
   return pickDefined({
-    namespace: meta.namespace,
-    name: meta.name,
+    ...pickIdentity(pod),
     uid: meta.uid,
     createdAt: meta.creationTimestamp,
     deletionAt: meta.deletionTimestamp,
     phase: status.phase,
-    nodeName: spec.nodeName === "" ? undefined : spec.nodeName,
-    hostNetwork: spec.hostNetwork ?? false,
-    hostname: spec.hostname,
-    hostnameOverride: spec.hostnameOverride,
     subdomain: spec.subdomain,
     setHostnameAsFqdn: spec.setHostnameAsFQDN ?? false,
     runtimeClassName: spec.runtimeClassName,
