@@ -12,6 +12,7 @@ import { toMilliseconds } from "./open-parts.ts";
 import type { Remover } from "./remove-lock.ts";
 import type { Surroundings } from "./surroundings.ts";
 import type { SweepParts, SweepSettings } from "./sweep.ts";
+import type { AfterUnlockSettings } from "./tell-stacks.ts";
 import { VERSION } from "./version.ts";
 
 /** What a sweep is told to do, by the settings of the command. */
@@ -25,7 +26,7 @@ export function composeSweepSettings(settings: Settings, backends: readonly Back
     overrides: listOverrides(settings, backends),
     selection: { projects: settings.projects, stacks: settings.stacks, locks: settings.locks },
     warnHeldAfter: settings.warnHeldAfter,
-    afterUnlock: { requeueStacks: settings.requeueStacks, stackEvents: settings.stackEvents, checkPending: settings.checkPending },
+    afterUnlock: toAfterUnlock(settings),
   };
 }
 
@@ -59,6 +60,11 @@ export function refuseUndatedSnapshot({ podsFrom, podsTakenAt }: Settings, what:
   throw new JanitorError("usage", `${what} with --pods-from wants --pods-taken-at, the time at which kubectl began`, {
     hint: "Without it a file is good for a report only: nobody knows how old it is.",
   });
+}
+
+/** Whom a removal is told, and what it looks at besides. */
+export function toAfterUnlock({ requeueStacks, stackEvents, checkPending }: Settings): AfterUnlockSettings {
+  return { requeueStacks, stackEvents, checkPending };
 }
 
 function toRules(settings: Settings): RuleSettings {

@@ -40,7 +40,7 @@ const OUTPUT_FORMATS = ["table", "json", "markdown", "junit"] as const;
 
 const output = z
   .string()
-  .regex(/^(table|json|markdown|junit)(=.+)?$/s, "an output is table, json, markdown or junit, with =FILE to write it to a file")
+  .regex(new RegExp(`^(${OUTPUT_FORMATS.join("|")})(=.+)?$`, "s"), "an output is table, json, markdown or junit, with =FILE to write it to a file")
   .transform((text) => {
     const equals = text.indexOf("=");
     const name = equals === -1 ? text : text.slice(0, equals);

@@ -1,4 +1,5 @@
 import { check } from "./check.ts";
+import { toAfterUnlock } from "./compose-sweep.ts";
 import { resolveBackends, resolveOwners, type Settings } from "./config.ts";
 import { JanitorError } from "./errors.ts";
 import { mayDiscover, openBackends, refuseIdleAllowList } from "./open-backends.ts";
@@ -29,7 +30,7 @@ export async function runCheck(settings: Settings, surroundings: Surroundings): 
       clusters,
       owners: resolveOwners(settings),
       probe: settings.probeProcesses,
-      afterUnlock: { requeueStacks: settings.requeueStacks, stackEvents: settings.stackEvents, checkPending: settings.checkPending },
+      afterUnlock: toAfterUnlock(settings),
       signal: stop,
       ...(discovery === undefined ? {} : { discovery }),
     });
