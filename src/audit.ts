@@ -1,4 +1,5 @@
 import { isAskedFor, summarizeRemoval, type AuditEntry, type AuditFilter, type AuditReport, type UnreadableRecord } from "./core/audit-entry.ts";
+import { compareText } from "./core/text.ts";
 import { describeWithHint, JanitorError } from "./errors.ts";
 import type { AuditLog, AuditPage } from "./output/audit-log.ts";
 
@@ -11,7 +12,7 @@ export interface NamedLog {
 /** Reads the removals of all logs that are asked for, the newest first, at most `limit`. A log that cannot be read is an error of the report. */
 export async function listRemovals(logs: readonly NamedLog[], filter: AuditFilter, limit: number, signal: AbortSignal): Promise<AuditReport> {
   const read = await Promise.all(logs.map(async (named) => await readLog(named, filter, limit, signal)));
-  const entries = read.flatMap(({ entries }) => entries).toSorted((a, b) => compare(b.id, a.id));
+  const entries = read.flatMap(({ entries }) => entries).toSorted((a, b) => compareText(b.id, a.id));
   const [unreadable, errors] = [read.flatMap((item) => item.unreadable), read.flatMap((item) => item.errors)];
   return {
     version: 1,
@@ -64,8 +65,4 @@ export async function findInLogs(logs: readonly NamedLog[], id: string, signal: 
   throw new JanitorError("record-invalid", `there is no record ${JSON.stringify(id)} in ${logs.map(({ name }) => name).join(", ")}.${shown}`, {
     hint: "'audit list' shows the ids that there are",
   });
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

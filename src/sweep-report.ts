@@ -16,8 +16,9 @@ import {
   type ReportedLock,
   type ReportedStack,
   type SweepReport,
+  isGone,
 } from "./core/report.ts";
-import { escapeUntrusted, formatCount, joinSome } from "./core/text.ts";
+import { escapeUntrusted, formatCount, joinSome, compareText } from "./core/text.ts";
 import { formatDuration, formatSeconds, formatTimestamp, toSeconds, type EpochNanoseconds, type Nanoseconds } from "./core/time.ts";
 import { describeWithHint, type JanitorError } from "./errors.ts";
 
@@ -70,8 +71,10 @@ export interface SweepFacts {
 export function composeReport(facts: SweepFacts): SweepReport {
   const locks = facts.backends
     .flatMap(({ identity, locks: swept }) => (identity === undefined ? [] : [{ name: formatIdentity(identity), identity, swept }]))
-    .toSorted((a, b) => compare(a.name, b.name))
-    .flatMap(({ identity, swept }) => swept.toSorted((a, b) => compare(a.lock.key, b.lock.key)).map((lock) => reportLock(identity, lock, facts.finishedAt)));
+    .toSorted((a, b) => compareText(a.name, b.name))
+    .flatMap(({ identity, swept }) =>
+      swept.toSorted((a, b) => compareText(a.lock.key, b.lock.key)).map((lock) => reportLock(identity, lock, facts.finishedAt)),
+    );
   const failed = facts.backends.some(({ error }) => error !== undefined && error.code !== "interrupted");
   const clusters = reportClusters(facts);
   const stacks = reportStacks(facts, locks);
@@ -130,7 +133,7 @@ function reportStacks({ backends, clusters, stackLists = [], selective }: SweepF
       list.kind === "listed" ? [[cluster, list.stacks] as const] : [],
     ),
   );
-  const there = locks.filter(({ action }) => action !== "deleted" && action !== "deleted-unconfirmed" && action !== "vanished");
+  const there = locks.filter((lock) => !isGone(lock));
   return findBlockedStacks(
     Array.from(lists, ([cluster, stacks]) => ({ cluster, stacks })),
     backends.flatMap(({ identity, error }) =>
@@ -173,8 +176,4 @@ function reportLock(backend: BackendIdentity, { lock, judgement, action, note, r
     ...(pending === undefined ? {} : { pendingOperations: pending }),
     ...(afterUnlock === undefined ? {} : { afterUnlock }),
   };
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -4,6 +4,7 @@ import { findLockReferences } from "./core/lock-reference.ts";
 import { matchOwners } from "./core/owner.ts";
 import type { PlannedRemoval } from "./core/plan.ts";
 import type { SweepReport } from "./core/report.ts";
+import { isRemoved } from "./core/report.ts";
 import { fromMilliseconds, MINUTE, SECOND, type EpochNanoseconds } from "./core/time.ts";
 import { isWanted, type LockSelection, type WantedLock } from "./core/wanted-lock.ts";
 import { findNextDue, hasFailed, LossPace } from "./core/watch-due.ts";
@@ -151,7 +152,7 @@ class Watch {
   }
 
   #remember({ locks }: SweepReport, at: EpochNanoseconds): void {
-    const removed = locks.filter(({ action }) => action === "deleted" || action === "deleted-unconfirmed");
+    const removed = locks.filter(isRemoved);
     this.#removals = [...this.#removals, ...removed.map(({ backend, owner }) => ({ backend: formatIdentity(backend), hostname: owner?.hostname ?? "", at }))];
   }
 

@@ -4,6 +4,7 @@ import type { StackResource } from "./cluster.ts";
 import { unescapeKey } from "./key.ts";
 import { findLockReferences, type LockReference } from "./lock-reference.ts";
 import type { ReportedLock, ReportedStack } from "./report.ts";
+import { compareText } from "./text.ts";
 
 /** The Stacks that were seen in one cluster. */
 export interface StacksOfCluster {
@@ -57,7 +58,7 @@ export function findBlockedStacks(clusters: readonly StacksOfCluster[], backends
       })),
     )
     .filter(({ blockedBy }) => blockedBy.length > 0)
-    .toSorted((a, b) => compare(pathOf(a), pathOf(b)));
+    .toSorted((a, b) => compareText(pathOf(a), pathOf(b)));
 }
 
 /** The locks that the message of a failed update names, each once. */
@@ -69,8 +70,4 @@ function referencesOf({ kind, lastUpdateState, lastUpdateMessage }: StackResourc
 
 function pathOf({ cluster, namespace, name }: ReportedStack): string {
   return [cluster, namespace, name].join("\0");
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -9,7 +9,7 @@ import { findDoubtfulNodes, type IgnoredNodes } from "./node-trust.ts";
 import { matchOwners, type OwnerPattern } from "./owner.ts";
 import type { ProbeRules } from "./probe-due.ts";
 import { reportProbe } from "./processes.ts";
-import { escapeUntrusted, joinSome, quoteUntrusted } from "./text.ts";
+import { compareText, escapeUntrusted, joinSome, quoteUntrusted } from "./text.ts";
 import { formatDuration, formatTimestamp, type EpochNanoseconds, type Nanoseconds } from "./time.ts";
 
 /** What a person may set about the rules. */
@@ -340,12 +340,12 @@ function describeCluster({ name, uid, pods }: ClusterObservation): ClusterEviden
 }
 
 function byName(a: { readonly name: string }, b: { readonly name: string }): number {
-  return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
+  return compareText(a.name, b.name);
 }
 
 function byEvidence(a: CandidateFinding, b: CandidateFinding): number {
   const path = ({ evidence }: CandidateFinding): string => [evidence.cluster, evidence.namespace, evidence.pod, evidence.uid].join("\0");
-  return path(a) < path(b) ? -1 : path(a) > path(b) ? 1 : 0;
+  return compareText(path(a), path(b));
 }
 
 function abs(length: Nanoseconds): Nanoseconds {

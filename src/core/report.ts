@@ -89,6 +89,16 @@ interface ReportedJudgement {
 const action = z.enum(["keep", "would-delete", "deleted", "deleted-unconfirmed", "vanished", "changed", "failed"]);
 export type Action = z.infer<typeof action>;
 
+/** True where this run removed the lock. */
+export function isRemoved({ action: done }: { readonly action: Action }): boolean {
+  return done === "deleted" || done === "deleted-unconfirmed";
+}
+
+/** True where the lock is no longer there, by this run or otherwise. */
+export function isGone(lock: { readonly action: Action }): boolean {
+  return isRemoved(lock) || lock.action === "vanished";
+}
+
 const problem = z.object({ code: z.string(), message: z.string() });
 
 export const reportedLock = z.object({
@@ -193,7 +203,7 @@ export function summarize(locks: readonly ReportedLock[]): Summary {
     "too-young": verdict("too-young"),
     unreadable: verdict("unreadable"),
     undetermined: verdict("undetermined"),
-    removed: count(({ action }) => action === "deleted" || action === "deleted-unconfirmed"),
+    removed: count(isRemoved),
     wouldRemove: count(({ action }) => action === "would-delete"),
     failed: count(({ action }) => action === "failed"),
   };
@@ -213,6 +223,6 @@ export function chooseExitCode({ locks, failed, refused, cutShort }: SweepResult
   if (refused) return 4;
   const incomplete = (["undetermined", "unreadable"] as const).some((name) => failOn.includes(name) && locks.some(({ verdict }) => verdict === name));
   if (cutShort || incomplete) return 3;
-  const left = locks.some(({ verdict, action }) => verdict === "stale" && action !== "deleted" && action !== "deleted-unconfirmed" && action !== "vanished");
+  const left = locks.some((lock) => lock.verdict === "stale" && !isGone(lock));
   return failOn.includes("stale") && left ? 5 : 0;
 }

@@ -10,6 +10,11 @@ export function escapeUntrusted(text: string): string {
   return text.replace(UNPRINTABLE, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
 }
 
+/** Orders text by its code units: the same everywhere, whatever the locale. For `toSorted`. */
+export function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
 /** A document as JSON in which nothing acts on a terminal: what `escapeUntrusted` would escape is written as JSON's own `\\uXXXX`. */
 export function formatJson(document: object): string {
   return Array.from(formatJsonParts(document)).join("");

@@ -1,6 +1,6 @@
 import * as z from "zod";
 
-import { backendIdentity, reportedLock, type ReportedLock, type SweepReport } from "./report.ts";
+import { backendIdentity, reportedLock, type ReportedLock, type SweepReport, isGone } from "./report.ts";
 
 const event = { version: z.literal(1), at: z.iso.datetime(), runId: z.string() };
 
@@ -67,8 +67,4 @@ function nameOf({ backend, key }: ReportedLock): string {
 
 function stateOf(lock: ReportedLock | undefined): string | undefined {
   return lock === undefined ? undefined : `${lock.verdict} ${lock.reason} ${lock.action} ${lock.owner?.timestamp ?? ""}`;
-}
-
-function isGone({ action }: ReportedLock): boolean {
-  return action === "deleted" || action === "deleted-unconfirmed" || action === "vanished";
 }

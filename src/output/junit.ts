@@ -3,6 +3,7 @@ import Builder from "fast-xml-builder";
 import { formatIdentity } from "../core/backend-identity.ts";
 import type { FailOn } from "../core/judgement.ts";
 import type { ReportedLock, SweepReport } from "../core/report.ts";
+import { isGone } from "../core/report.ts";
 import { escapeUntrusted } from "../core/text.ts";
 import { parseTimestamp, toSeconds } from "../core/time.ts";
 import { adviseOn } from "./advice.ts";
@@ -64,7 +65,7 @@ function endingOf(lock: ReportedLock, failOn: readonly FailOn[]): Ending {
   const { verdict, action, reason } = lock;
   const end = (kind: "failure" | "error"): Ending => ({ kind, type: `${verdict}.${reason}`, message: describeVerdict(lock), lines: describeCase(lock) });
   if (action === "failed") return end("error");
-  if (action === "deleted" || action === "deleted-unconfirmed" || action === "vanished") return PASS;
+  if (isGone(lock)) return PASS;
   switch (verdict) {
     case "stale":
       return end("failure");

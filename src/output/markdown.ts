@@ -4,6 +4,7 @@ import { toMarkdown } from "mdast-util-to-markdown";
 
 import { describeAfterUnlock } from "../core/after-unlock.ts";
 import type { ReportedLock, SweepReport } from "../core/report.ts";
+import { isGone } from "../core/report.ts";
 import { escapeUntrusted, formatCount } from "../core/text.ts";
 import { adviseOn } from "./advice.ts";
 import { ACTION_WORDS, countVerdicts, describeAge, describeOwner, describeStack } from "./describe-lock.ts";
@@ -105,7 +106,7 @@ function problemsOf({ backends, clusters, refusals, warnings }: SweepReport): Ro
 
 /** What a person does about what the janitor leaves, once for each reason. */
 function adviceOf({ dryRun, summary, locks }: SweepReport): RootContent[] {
-  const left = locks.filter(({ action }) => action !== "deleted" && action !== "deleted-unconfirmed" && action !== "vanished");
+  const left = locks.filter((lock) => !isGone(lock));
   const advised = new Map(
     left.flatMap((lock) => {
       const advice = adviseOn(lock);

@@ -2,7 +2,8 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
 import { formatIdentity } from "../core/backend-identity.ts";
 import type { Following } from "../core/following.ts";
-import { verdictName, type SweepReport } from "../core/report.ts";
+import { verdictName, type SweepReport, isGone, isRemoved } from "../core/report.ts";
+import { hasFailed } from "../core/watch-due.ts";
 
 /** What `watch` counts, for Prometheus. */
 export interface Metrics {
@@ -47,23 +48,21 @@ export function openMetrics(version: string): Metrics {
       for (const { name, error } of report.backends) if (error !== undefined) errors.inc({ kind: error.code, source: name });
       for (const { name, error } of report.clusters) if (error !== undefined) errors.inc({ kind: "cluster", source: name });
       if (report.refusals.length > 0) refusals.inc({ kind: "max-deletions" }, report.refusals.length);
-      for (const { backend, action, reason } of report.locks) {
-        const name = formatIdentity(backend);
-        if (action === "deleted" || action === "deleted-unconfirmed") removals.inc({ backend: name, reason });
-        if (action === "failed") removalFailures.inc({ backend: name });
+      for (const lock of report.locks) {
+        const name = formatIdentity(lock.backend);
+        if (isRemoved(lock)) removals.inc({ backend: name, reason: lock.reason });
+        if (lock.action === "failed") removalFailures.inc({ backend: name });
       }
       if (!whole) return;
       for (const { name, error } of report.backends) {
         // What could not be read keeps its figures; that it is so, errors_total says.
         if (error !== undefined) continue;
-        const here = report.locks.filter(
-          ({ backend, action }) => formatIdentity(backend) === name && action !== "deleted" && action !== "deleted-unconfirmed" && action !== "vanished",
-        );
+        const here = report.locks.filter((lock) => formatIdentity(lock.backend) === name && !isGone(lock));
         for (const verdict of verdictName.options) locks.set({ backend: name, verdict }, here.filter((lock) => lock.verdict === verdict).length);
         removalFailures.inc({ backend: name }, 0);
         oldestHeld.set({ backend: name }, Math.max(0, ...here.filter(({ verdict }) => verdict === "held").map(({ ageSeconds = 0 }) => ageSeconds)));
       }
-      if ([...report.backends, ...report.clusters].every(({ error }) => error === undefined)) lastSuccess.set(Date.parse(report.finishedAt) / 1_000);
+      if (!hasFailed(report)) lastSuccess.set(Date.parse(report.finishedAt) / 1_000);
     },
     follow: ({ cluster, what, trouble }) => {
       following.set({ cluster, resource: what }, trouble === undefined ? 1 : 0);
