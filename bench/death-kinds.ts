@@ -45,47 +45,45 @@ export const KINDS: readonly Kind[] = [
     dies: "the container's process 1 is killed; it restarts in its place",
     janitor: "watch",
     share: 1,
-    run: async (lanes, trials, tell) =>
-      await comeOfAge(lanes, trials, TOGETHER, {
-        place: (lane, index) => lane.shapes.bare(`bench-${lane.number}-r${index}`, { restartPolicy: "Always" }),
-        end: (lane, { pod }) => Promise.resolve(void process.kill(lane.findAgent(pod).pid, "SIGKILL")),
-        tell,
-      }),
+    run: endTogether(TOGETHER, {
+      place: (lane, index) => lane.shapes.bare(`bench-${lane.number}-r${index}`, { restartPolicy: "Always" }),
+      end: (lane, { pod }) => Promise.resolve(void process.kill(lane.findAgent(pod).pid, "SIGKILL")),
+    }),
   },
   {
     name: "pod-deleted",
     dies: "the pod is deleted, and its container ends with pulumi in it",
     janitor: "watch",
     share: 1,
-    run: async (lanes, trials, tell) =>
-      await comeOfAge(lanes, trials, TOGETHER, {
-        place: (lane, index, batch) => lane.shapes.bare(`bench-${lane.number}-d${batch}-${index}`, { grace: 60, agentLeaves: true }),
-        end: deletePod,
-        tell,
-      }),
+    run: endTogether(TOGETHER, {
+      place: (lane, index, batch) => lane.shapes.bare(`bench-${lane.number}-d${batch}-${index}`, { grace: 60, agentLeaves: true }),
+      end: deletePod,
+    }),
   },
   {
     name: "pod-recreated",
     dies: "the same, and a StatefulSet makes a pod of the same name at once: `--settle` (30 s) comes first",
     janitor: "watch",
     share: 0.08,
-    run: async (lanes, trials, tell) =>
-      await comeOfAge(lanes, trials, 2, {
-        place: (lane, index) => lane.shapes.workspace(`bench-${lane.number}-p${index}`, { grace: 60, agentLeaves: true }),
-        end: deletePod,
-        tell,
-      }),
+    run: endTogether(2, {
+      place: (lane, index) => lane.shapes.workspace(`bench-${lane.number}-p${index}`, { grace: 60, agentLeaves: true }),
+      end: deletePod,
+    }),
   },
 ];
 
-interface Aged {
+/** The pods of a batch, and how they die. */
+interface Ending {
   readonly place: (lane: Lane, index: number, batch: number) => Shape;
   readonly end: (lane: Lane, update: Update) => Promise<void>;
-  readonly tell: (measured: Measured) => void;
+}
+
+function endTogether(together: number, ending: Ending): Kind["run"] {
+  return async (lanes, trials, tell) => await comeOfAge(lanes, trials, together, ending, tell);
 }
 
 /** Batch by batch: updates in some pods of every lane, the wait until their locks are of age, and one death after the other in each lane. */
-async function comeOfAge(lanes: readonly Lane[], trials: number, together: number, { place, end, tell }: Aged): Promise<void> {
+async function comeOfAge(lanes: readonly Lane[], trials: number, together: number, { place, end }: Ending, tell: (measured: Measured) => void): Promise<void> {
   const few = pLimit(4);
   const left = { trials };
   for (let batch = 0; left.trials > 0; batch += 1) {

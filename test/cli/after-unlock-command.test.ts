@@ -7,29 +7,27 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { checkReport } from "../../src/core/check-report.ts";
 import { sweepReport, type SweepReport } from "../../src/core/report.ts";
 import { watchEvent } from "../../src/core/watch-event.ts";
-import { aNodeObject, aPodObject, StubApiServer, type SeenCall } from "../kubernetes/stub-api-server.ts";
+import { aPodObject, type StubApiServer, type SeenCall } from "../kubernetes/stub-api-server.ts";
+import { startBeside, type Beside } from "./beside.ts";
 import { runCommand, type CommandResult } from "./command.ts";
-import { Workspace } from "./snapshot-files.ts";
+import type { Workspace } from "./snapshot-files.ts";
 
 const STACK = "/apis/pulumi.com/v1/namespaces/iac/stacks/shop";
 const EVENTS = "/api/v1/namespaces/iac/events";
 
+let beside: Beside;
 let workspace: Workspace;
 let server: StubApiServer;
 let key: string;
 beforeEach(async () => {
-  workspace = new Workspace();
-  server = new StubApiServer();
-  await server.start();
-  server.objects.set("/api/v1/nodes", [aNodeObject("node-1")]);
-  server.objects.set("/api/v1/pods", [aPodObject("coredns")]);
+  beside = await startBeside([aPodObject("coredns")]);
+  ({ workspace, server } = beside);
   const stack = { kind: "Stack", metadata: { name: "shop", namespace: "iac", uid: "uid-of-shop" }, spec: { stack: "prod", backend: workspace.backend } };
   server.objects.set("/apis/pulumi.com/v1/stacks", [stack]);
   key = workspace.addLock("iac-runner-gone");
 });
 afterEach(async () => {
-  await server.stop();
-  workspace.remove();
+  await beside.remove();
 });
 
 function words(...more: readonly string[]): readonly string[] {

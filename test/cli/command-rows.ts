@@ -103,13 +103,23 @@ const composeAfterRows = (...words: readonly string[]): Readonly<Record<string, 
   };
 };
 
-const SWEEP_ROWS: Readonly<Record<string, Row>> = {
+/** Two owners are gone, and one may lose its lock. */
+const MAX_DELETIONS: Pick<Row, "arrange" | "option"> = {
+  arrange: (world) => ["iac-runner-a", "iac-runner-b"].forEach((hostname) => world.addLock(hostname)),
+  option: () => ["--max-deletions", "1"],
+};
+/** Of both commands that remove by themselves. */
+const REMOVING_ROWS: Readonly<Record<string, Row>> = {
   ...RULE_ROWS,
   ...composeAfterRows("--delete", "--exclusive"),
   ...DISCOVER_ROWS,
   "--audit-log": removing(rule("--audit-log")),
   "--exclusive": { ...rule("--exclusive"), beside: () => ["--delete"] },
   "--delete": { arrange: addStale, beside: () => ["--exclusive"], option: () => ["--delete"], see: seeThere, without: true, with: false },
+};
+
+const SWEEP_ROWS: Readonly<Record<string, Row>> = {
+  ...REMOVING_ROWS,
   // Nobody answers the question: that is a no.
   "--yes": { ...removing({ arrange: addStale, option: () => ["--yes"], see: seeThere, without: true, with: false }), interactive: true, stopAfter: 3_000 },
   "--project": {
@@ -133,13 +143,7 @@ const SWEEP_ROWS: Readonly<Record<string, Row>> = {
     without: 2,
     with: 1,
   },
-  "--max-deletions": {
-    arrange: (world) => ["iac-runner-a", "iac-runner-b"].forEach((hostname) => world.addLock(hostname)),
-    option: () => ["--max-deletions", "1"],
-    see: ({ exitCode }) => exitCode,
-    without: 0,
-    with: 4,
-  },
+  "--max-deletions": { ...MAX_DELETIONS, see: ({ exitCode }) => exitCode, without: 0, with: 4 },
   "--pods-from": { ...PODS_FROM },
   "--pods-taken-at": PODS_TAKEN_AT,
   "--output": OUTPUT,
@@ -156,19 +160,8 @@ const SWEEP_ROWS: Readonly<Record<string, Row>> = {
 };
 
 const WATCH_ROWS: Readonly<Record<string, Row>> = {
-  ...RULE_ROWS,
-  ...composeAfterRows("--delete", "--exclusive"),
-  ...DISCOVER_ROWS,
-  "--audit-log": removing(rule("--audit-log")),
-  "--exclusive": { ...rule("--exclusive"), beside: () => ["--delete"] },
-  "--delete": { arrange: addStale, beside: () => ["--exclusive"], option: () => ["--delete"], see: seeThere, without: true, with: false },
-  "--max-deletions": {
-    arrange: (world) => ["iac-runner-a", "iac-runner-b"].forEach((hostname) => world.addLock(hostname)),
-    option: () => ["--max-deletions", "1"],
-    see: (seen) => readLock(seen, "action"),
-    without: "would-delete",
-    with: "keep",
-  },
+  ...REMOVING_ROWS,
+  "--max-deletions": { ...MAX_DELETIONS, see: (seen) => readLock(seen, "action"), without: "would-delete", with: "keep" },
   "--interval": {
     arrange: addStale,
     omit: ["--interval"],

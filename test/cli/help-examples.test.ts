@@ -5,20 +5,19 @@ import { resolve } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 import { EXAMPLES } from "../../src/help.ts";
-import { aNodeObject, aPodObject, StubApiServer } from "../kubernetes/stub-api-server.ts";
+import { aPodObject, type StubApiServer } from "../kubernetes/stub-api-server.ts";
+import { startBeside, type Beside } from "./beside.ts";
 import { runCommand } from "./command.ts";
-import { Workspace } from "./snapshot-files.ts";
+import type { Workspace } from "./snapshot-files.ts";
 
 const RECORDS = "test/fixtures/records-v1";
 
+let beside: Beside;
 let workspace: Workspace;
 let server: StubApiServer;
 beforeEach(async () => {
-  workspace = new Workspace();
-  server = new StubApiServer();
-  await server.start();
-  server.objects.set("/api/v1/nodes", [aNodeObject("node-1")]);
-  server.objects.set("/api/v1/pods", [aPodObject("coredns")]);
+  beside = await startBeside([aPodObject("coredns")]);
+  ({ workspace, server } = beside);
   server.answer = ({ query }) => (query.get("watch") === "1" ? { kind: "lines", lines: [], ending: "stay" } : undefined);
   workspace.addLock("shop-workspace-0", {
     stack: "organization/shop/dev",
@@ -36,8 +35,7 @@ beforeEach(async () => {
   writeFileSync(`${workspace.folder}/pods.json`, readFileSync(workspace.snapshot));
 });
 afterEach(async () => {
-  await server.stop();
-  workspace.remove();
+  await beside.remove();
 });
 
 /** Runs a line in bash, in the workspace, with the janitor that was built and the stub's cluster. */

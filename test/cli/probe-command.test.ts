@@ -5,16 +5,15 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 import { sweepReport, type SweepReport } from "../../src/core/report.ts";
 import { anAnswer, answerWith } from "../kubernetes/exec-answers.ts";
-import { aNodeObject, StubApiServer } from "../kubernetes/stub-api-server.ts";
+import { type StubApiServer } from "../kubernetes/stub-api-server.ts";
+import { startBeside, type Beside } from "./beside.ts";
 import { runCommand } from "./command.ts";
-import { Workspace } from "./snapshot-files.ts";
+import type { Workspace } from "./snapshot-files.ts";
 
+let beside: Beside;
 let workspace: Workspace;
 let server: StubApiServer;
 beforeEach(async () => {
-  workspace = new Workspace();
-  server = new StubApiServer();
-  await server.start();
   const pod = {
     metadata: { name: "iac-runner-a", namespace: "iac", uid: "uid-1", creationTimestamp: "2026-03-01T00:00:00Z" },
     spec: { nodeName: "node-1", containers: [{ name: "build" }] },
@@ -23,13 +22,12 @@ beforeEach(async () => {
       containerStatuses: [{ name: "build", containerID: "containerd://1", state: { running: { startedAt: "2026-03-01T00:00:10Z" } } }],
     },
   };
-  server.objects.set("/api/v1/nodes", [aNodeObject("node-1")]);
-  server.objects.set("/api/v1/pods", [pod]);
+  beside = await startBeside([pod]);
+  ({ workspace, server } = beside);
   server.objects.set("/api/v1/namespaces/iac/pods", [pod]);
 });
 afterEach(async () => {
-  await server.stop();
-  workspace.remove();
+  await beside.remove();
 });
 
 async function sweep(...words: readonly string[]): Promise<SweepReport> {

@@ -4,18 +4,17 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 import { watchEvent, type WatchEvent } from "../../src/core/watch-event.ts";
 import { GcsStub } from "../backends/gcs-stub.ts";
-import { aNodeObject, aPodObject, StubApiServer } from "../kubernetes/stub-api-server.ts";
+import { aPodObject, type StubApiServer } from "../kubernetes/stub-api-server.ts";
+import { startBeside, type Beside } from "./beside.ts";
 import { runCommand, type CommandResult } from "./command.ts";
-import { Workspace } from "./snapshot-files.ts";
+import type { Workspace } from "./snapshot-files.ts";
 
+let beside: Beside;
 let workspace: Workspace;
 let server: StubApiServer;
 beforeEach(async () => {
-  workspace = new Workspace();
-  server = new StubApiServer();
-  await server.start();
-  server.objects.set("/api/v1/nodes", [aNodeObject("node-1")]);
-  server.objects.set("/api/v1/pods", [aPodObject("iac-runner-here"), aPodObject("coredns")]);
+  beside = await startBeside([aPodObject("iac-runner-here"), aPodObject("coredns")]);
+  ({ workspace, server } = beside);
   // The watches of the stub stay open and silent.
   server.answer = ({ query }) => {
     if (query.get("watch") === "1") return { kind: "lines", lines: [], ending: "stay" };
@@ -23,8 +22,7 @@ beforeEach(async () => {
   };
 });
 afterEach(async () => {
-  await server.stop();
-  workspace.remove();
+  await beside.remove();
   env = {};
 });
 

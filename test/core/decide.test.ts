@@ -97,6 +97,10 @@ describe("the first rule that applies wins", () => {
   });
 });
 
+it("a lock that is ahead of the janitor's clock, within the skew, is said to be new", () => {
+  expect(judge(aLock({ timestamp: "2026-03-10T12:00:05Z" })).message).toBe("it is 0 s old, and left alone until it is 1 min old");
+});
+
 describe("the border of each margin", () => {
   const madeAt = (createdAt: string, startedAt = createdAt): Pod => aPod({ createdAt: at(createdAt), containers: [aContainer(running(startedAt))] });
   it.each<[string, ObservedLock, CaseWords, string]>([

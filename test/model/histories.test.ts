@@ -3,26 +3,11 @@ import { expect, it, describe } from "vitest";
 
 import { forceUnlock, unlock, type FoundLock } from "../../src/unlock.ts";
 import { perform, QUIET, type Action, type PodChange } from "./actions.ts";
+import { CALM, PACE, SOUND_NODE } from "./calm.ts";
 import { composeSweep, type SweepPlan } from "./janitor.ts";
-import type { NodePace } from "./node.ts";
 import { GOOD_MOOD, type ApiMood } from "./views.ts";
 import { World, WORKLOADS, type Setup } from "./world.ts";
 
-const PACE: NodePace = { notice: 45, hangNotice: 180, report: 1, startNoted: 0, kill: 1 };
-const SOUND = { clockAhead: 0, pace: PACE, joined: false };
-const CALM: Setup = {
-  clusters: "one",
-  nodes: [SOUND, SOUND],
-  apiAhead: 0,
-  guestAhead: 0,
-  janitorAhead: 0,
-  storeAhead: 0,
-  store: { notesTimes: true, tellsTime: true, late: 0, versionsByContent: false, concurrency: 4 },
-  minAge: 60,
-  settle: 30,
-  stacks: true,
-  begun: [],
-};
 const WORKSPACE = 0;
 const RUNNER_SET = 1;
 const TWIN_NAMESPACE = 6;
@@ -62,7 +47,7 @@ interface Script {
 }
 
 const FORCED: readonly Action[] = [pulumi(), wait(70), node("cut"), wait(60), pod("force-delete"), wait(40)];
-const slowStart = { ...SOUND, pace: { ...PACE, startNoted: 2 } };
+const slowStart = { ...SOUND_NODE, pace: { ...PACE, startNoted: 2 } };
 
 const SCRIPTS: readonly (readonly [name: string, script: Script])[] = [
   [
@@ -178,7 +163,7 @@ const SCRIPTS: readonly (readonly [name: string, script: Script])[] = [
   [
     "1.8 the container restarts and locks before the API knows",
     {
-      setup: { minAge: 0, nodes: [{ ...SOUND, pace: { ...PACE, report: 10 } }] },
+      setup: { minAge: 0, nodes: [{ ...SOUND_NODE, pace: { ...PACE, report: 10 } }] },
       actions: [restart(0.2), wait(0.5), pulumi({ delay: 0.1 }), wait(5), sweep()],
       fate: "kept",
       reason: "held: container-running",
@@ -218,7 +203,7 @@ const SCRIPTS: readonly (readonly [name: string, script: Script])[] = [
   [
     "1.10 the API says CrashLoopBackOff, the node is silent, and the container has started again and locked",
     {
-      setup: { begun: [2], nodes: [{ ...SOUND, pace: { ...PACE, report: 3 } }] },
+      setup: { begun: [2], nodes: [{ ...SOUND_NODE, pace: { ...PACE, report: 3 } }] },
       actions: [restart(8), wait(7), wait(1.5), pulumi({ delay: 0.1 }), wait(0.5), node("cut"), wait(120), sweep()],
       fate: "kept",
       reason: "undetermined: node-not-ready",
@@ -229,7 +214,7 @@ const SCRIPTS: readonly (readonly [name: string, script: Script])[] = [
     {
       setup: {
         begun: [2],
-        nodes: [{ ...SOUND, clockAhead: -120, pace: { ...PACE, report: 3 } }],
+        nodes: [{ ...SOUND_NODE, clockAhead: -120, pace: { ...PACE, report: 3 } }],
         store: { ...CALM.store, notesTimes: false },
       },
       actions: [wait(200), restart(3.5), wait(3.7), pulumi({ delay: 0.1 }), wait(0.5), node("cut"), wait(2), sweep()],
@@ -258,7 +243,7 @@ const SCRIPTS: readonly (readonly [name: string, script: Script])[] = [
   [
     "1.14 a pod with hostNetwork on a node that is called like a runner",
     {
-      setup: { begun: [8], nodes: [SOUND, SOUND] },
+      setup: { begun: [8], nodes: [SOUND_NODE, SOUND_NODE] },
       actions: [{ do: "create", cluster: 0, workload: 8, node: 1 }, wait(10), pulumi({ pod: 9 }), pulumi({ stack: "dev", pod: 0 }), wait(100), sweep()],
       fate: "kept",
       reason: "foreign: node-name",

@@ -2,28 +2,14 @@
 import { describe, expect, it } from "vitest";
 
 import { QUIET, type PodChange } from "../actions.ts";
-import type { NodePace } from "../node.ts";
+import { CALM } from "../calm.ts";
 import type { Setup } from "../world.ts";
 import type { BesideAction, StreamChange, WatchAction } from "./actions.ts";
 import { SOUND, WatchedField, type WatchHistory } from "./field.ts";
 import type { JanitorPlan } from "./janitor.ts";
 
-const PACE: NodePace = { notice: 45, hangNotice: 180, report: 1, startNoted: 0, kill: 1 };
-const NODE = { clockAhead: 0, pace: PACE, joined: false };
 const RUNNER_SET = 1;
-const SETUP: Setup = {
-  clusters: "one",
-  nodes: [NODE, NODE],
-  apiAhead: 0,
-  guestAhead: 0,
-  janitorAhead: 0,
-  storeAhead: 0,
-  store: { notesTimes: true, tellsTime: true, late: 0, versionsByContent: false, concurrency: 4 },
-  minAge: 60,
-  settle: 30,
-  stacks: true,
-  begun: [RUNNER_SET],
-};
+const SETUP: Setup = { ...CALM, begun: [RUNNER_SET] };
 /** Nothing takes the place of its pod, and tells by its own coming that the pod is gone. */
 const JOB: Setup = { ...SETUP, begun: [3] };
 const PLAIN: JanitorPlan = { ...SOUND, probe: "none" };
