@@ -28,7 +28,7 @@ async function writePods(response: ServerResponse, query: URLSearchParams): Prom
 
 const NODE = {
   metadata: { name: "node-1", creationTimestamp: "2026-01-01T00:00:00Z" },
-  status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: "2026-01-01T00:01:00Z" }] },
+  status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: "2026-01-01T00:01:00Z", lastHeartbeatTime: new Date().toISOString() }] },
 };
 
 const server = createServer((request, response) => {

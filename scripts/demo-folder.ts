@@ -75,7 +75,10 @@ export function makeDemoFolder(): DemoFolder {
         apiVersion: "v1",
         kind: "Node",
         metadata: { name: "node-1", creationTimestamp: ago(50_000) },
-        status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: ago(49_999) }], addresses: [{ type: "Hostname", address: "node-1" }] },
+        status: {
+          conditions: [{ type: "Ready", status: "True", lastTransitionTime: ago(49_999), lastHeartbeatTime: ago(1) }],
+          addresses: [{ type: "Hostname", address: "node-1" }],
+        },
       },
       ...["network/dev", "billing/prod", "cdn/stage", "shop/dev"].map((path) => stack(path.replace("/", "-"), { stack: `organization/${path}` })),
       stack("dns", { stack: "organization/dns/prod" }),

@@ -118,5 +118,5 @@ function aRunningPod(name: string, createdAt: EpochNanoseconds): Pod {
 }
 
 function aReadyNode(name: string): Node {
-  return { name, hostnames: [name], createdAt: NOON - 1_000n * HOUR, ready: "True", readySince: NOON - 999n * HOUR, outOfService: false };
+  return { name, hostnames: [name], createdAt: NOON - 1_000n * HOUR, ready: "True", readySince: NOON - 999n * HOUR, reportedAt: NOON, outOfService: false };
 }

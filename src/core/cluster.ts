@@ -80,7 +80,10 @@ export interface Node {
   /** Name, `kubernetes.io/hostname` and addresses: what a process on the node itself may have as its hostname. */
   readonly hostnames: readonly string[];
   readonly ready: "True" | "False" | "Unknown";
+  /** When `ready` became what it is: True and False by the node's own clock, Unknown by the control plane's (pkg/kubelet/nodestatus/setters.go, pkg/controller/nodelifecycle). */
   readonly readySince?: EpochNanoseconds;
+  /** When its kubelet last reported, by the node's own clock: at each change, and every 5 min. */
+  readonly reportedAt?: EpochNanoseconds;
   /** Tainted `node.kubernetes.io/out-of-service`: a person said that it is off. */
   readonly outOfService: boolean;
 }

@@ -1,4 +1,5 @@
 import type { ClusterObservation, Node, Pod } from "./cluster.ts";
+import { compareText } from "./text.ts";
 import { MINUTE, SECOND, type EpochNanoseconds, type Nanoseconds } from "./time.ts";
 
 /**
@@ -9,6 +10,9 @@ const RETURNED_NODE_DOUBT: Nanoseconds = 10n * MINUTE + 30n * SECOND;
 
 /** A node that became Ready this soon after its creation has just joined: it is not one that came back. */
 const JOINING_TIME: Nanoseconds = 2n * MINUTE;
+
+/** A kubelet to which nothing happens reports every 5 min (`nodeStatusReportFrequency`), with a margin. */
+const REPORTED_WITHIN: Nanoseconds = 6n * MINUTE;
 
 /** After a node falls silent it takes 40 to 50 s until it loses Ready. */
 const SILENCE_NOTICED: Nanoseconds = MINUTE;
@@ -37,20 +41,46 @@ export function findDoubtfulNodes(nodes: readonly Node[], { lockedAt, now, skew,
   return nodes
     .filter((node) => node.createdAt <= lockedAt + skew && !node.outOfService && !ignored.names.includes(node.name))
     .flatMap((node) => {
-      if (node.ready !== "True") {
-        // It was still Ready when the pod in question was deleted, so its kubelet learnt of that; or it had been cut off before, came back
-        // and was lost again, of which the API shows the last loss only: then the pod has had its grace period when that is long ago.
-        const lostSince = node.readySince;
-        const noticed = node.ready === "False" ? HANG_NOTICED : SILENCE_NOTICED;
-        if (deletedBefore !== undefined && lostSince !== undefined && lostSince > deletedBefore + noticed && lostSince <= now - RETURNED_NODE_DOUBT) return [];
-        return [{ name: node.name, why: `is not Ready (${node.ready})` }];
-      }
-      if (node.readySince === undefined) return [{ name: node.name, why: "does not say since when it is Ready" }];
-      const joined = node.readySince - node.createdAt <= JOINING_TIME;
-      if (!joined && node.readySince > now - RETURNED_NODE_DOUBT) return [{ name: node.name, why: "was not Ready until less than 10 min 30 s ago" }];
-      return [];
+      const why = node.ready === "True" ? doubtReturn(node, now, skew) : doubtLoss(node, now, deletedBefore);
+      return why === undefined ? [] : [{ name: node.name, why }];
     })
-    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    .toSorted((a, b) => compareText(a.name, b.name));
+}
+
+/** Why a node that is Ready may have been away when a pod was deleted. */
+function doubtReturn({ createdAt, readySince, reportedAt }: Node, now: EpochNanoseconds, skew: Nanoseconds): string | undefined {
+  if (readySince === undefined) return "does not say since when it is Ready";
+  // Only a young node can have joined just now; a node whose clock is slow seems to have become Ready early, or before it was.
+  const young = createdAt > now - JOINING_TIME - RETURNED_NODE_DOUBT - REPORTED_WITHIN;
+  if (young && readySince >= createdAt - skew && readySince - createdAt <= JOINING_TIME) return undefined;
+  if (readySince > now - RETURNED_NODE_DOUBT) return "was not Ready until less than 10 min 30 s ago";
+  if (reportedAt === undefined) return "does not say when it last reported";
+  // How long that is by its own clock, whatever that says: a machine that was suspended comes back with a slow one.
+  return reportedAt - readySince < RETURNED_NODE_DOUBT ? "has not reported to be Ready for 10 min 30 s" : undefined;
+}
+
+/**
+ * Why a node that is not Ready may have been away when a pod was deleted. Where it was still Ready then, its kubelet learnt of that; or it had been cut off before, came back and was
+ * lost again, of which the API shows the last loss only: then the pod has had its grace period when that is long ago.
+ */
+function doubtLoss(node: Node, now: EpochNanoseconds, deletedBefore: EpochNanoseconds | undefined): string | undefined {
+  const why = `is not Ready (${node.ready})`;
+  const lost = findLoss(node, now);
+  if (deletedBefore === undefined || lost === undefined) return why;
+  const noticed = node.ready === "False" ? HANG_NOTICED : SILENCE_NOTICED;
+  return lost.earliest > deletedBefore + noticed && lost.latest <= now - RETURNED_NODE_DOUBT ? undefined : why;
+}
+
+/** When a node lost its Ready: what it says of itself is by its own clock, of which only differences count. */
+function findLoss(
+  { ready, readySince, reportedAt }: Node,
+  now: EpochNanoseconds,
+): { readonly earliest: EpochNanoseconds; readonly latest: EpochNanoseconds } | undefined {
+  if (readySince === undefined) return undefined;
+  if (ready === "Unknown") return { earliest: readySince, latest: readySince };
+  if (reportedAt === undefined) return undefined;
+  const latest = now - (reportedAt - readySince);
+  return { earliest: latest - REPORTED_WITHIN, latest };
 }
 
 /** Of which pod it is asked whether it may still run unseen. */

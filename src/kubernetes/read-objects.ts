@@ -40,7 +40,13 @@ const containerStatus = z.object({
   restartCount: optional(z.number()),
   containerID: optional(z.string()),
 });
-const condition = z.object({ type: z.string(), status: z.string(), reason: optional(z.string()), lastTransitionTime: optional(timestamp) });
+const condition = z.object({
+  type: z.string(),
+  status: z.string(),
+  reason: optional(z.string()),
+  lastTransitionTime: optional(timestamp),
+  lastHeartbeatTime: optional(timestamp),
+});
 const containerSpec = z.object({ name: z.string(), restartPolicy: optional(z.string()), restartPolicyRules: list(z.unknown()) });
 
 const identitySpec = z.object({
@@ -172,6 +178,7 @@ export function readNode(value: unknown): Node {
     hostnames: Array.from(new Set([meta.name, ...(label === undefined ? [] : [label]), ...status.addresses.map(({ address }) => address)])),
     ready: ready?.status === "True" || ready?.status === "False" ? ready.status : "Unknown",
     readySince: ready?.lastTransitionTime,
+    reportedAt: ready?.lastHeartbeatTime,
     outOfService: spec.taints.some(({ key }) => key === "node.kubernetes.io/out-of-service"),
   });
 }

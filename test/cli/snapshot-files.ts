@@ -17,7 +17,7 @@ export class Workspace {
     this.addItem({
       kind: "Node",
       metadata: { name: "node-1", creationTimestamp: this.ago(50_000) },
-      status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: this.ago(49_999) }] },
+      status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: this.ago(49_999), lastHeartbeatTime: this.ago(1) }] },
     });
     // A cluster always has some pod; one with none at all proves nothing.
     this.addPod("coredns-5d78c9869d-x2b4q", { container: "coredns" });

@@ -61,6 +61,7 @@ const node: fc.Arbitrary<Node> = fc
     createdAt: time,
     ready: fc.constantFrom("True", "True", "True", "True", "False", "Unknown"),
     readySince: time,
+    reportedAt: time,
     outOfService: fc.constantFrom(false, false, false, true),
   })
   .map((value) => ({ ...value, hostnames: [value.name] }));
@@ -72,6 +73,7 @@ const soundNodes: readonly Node[] = ["node-1", "node-2"].map((name) => ({
   createdAt: NOW - 1_000_000n * SECOND,
   ready: "True",
   readySince: NOW - 999_999n * SECOND,
+  reportedAt: NOW,
   outOfService: false,
 }));
 

@@ -115,6 +115,7 @@ export function aNode(node: Partial<Node> = {}): Node {
     createdAt: at("2026-01-01T00:00:00Z"),
     ready: "True",
     readySince: at("2026-01-01T00:01:00Z"),
+    reportedAt: NOW,
     outOfService: false,
     ...node,
   };

@@ -12,6 +12,9 @@ const doubtful = (node: Node, ignored: { all: boolean; names: readonly string[] 
     .map(({ why }) => why)
     .join();
 const { readySince: _, ...withoutTransition } = aNode();
+const { reportedAt: __, ...withoutReport } = aNode();
+const slow = (readySince: string, reportedAt: string, createdAt = "2026-01-01T00:00:00Z"): Node =>
+  aNode({ createdAt: at(createdAt), readySince: at(readySince), reportedAt: at(reportedAt) });
 
 describe("a node on which an absent pod may still run", () => {
   it.each<[string, Node, RegExp]>([
@@ -26,6 +29,14 @@ describe("a node on which an absent pod may still run", () => {
     ["made in the very second of the lock", aNode({ ready: "Unknown", createdAt: at("2026-03-10T10:00:00Z") }), /not Ready/],
     ["made after the lock, but by less than the skew", aNode({ ready: "Unknown", createdAt: at("2026-03-10T10:00:05Z") }), /not Ready/],
     [
+      "Ready again for an hour by a clock that is 50 min slow: it reported 10 min 29 s after that",
+      slow("2026-03-10T11:00:00Z", "2026-03-10T11:10:29Z"),
+      /has not reported/,
+    ],
+    ["Ready again before it was made, by its slow clock", slow("2026-03-10T09:00:00Z", "2026-03-10T09:00:10Z", "2026-03-10T09:59:00Z"), /has not reported/],
+    ["Ready again for 5 min, and its clock was set forward by an hour since", slow("2026-03-10T11:55:00Z", "2026-03-10T12:59:00Z"), /was not Ready/],
+    ["Ready for long, and does not say when it last reported", withoutReport, /when it last reported/],
+    [
       "created 2 min 1 s before it became Ready: it had been Ready before, perhaps",
       aNode({ createdAt: at("2026-03-10T09:50:00Z"), readySince: at("2026-03-10T11:52:01Z") }),
       /10 min 30 s/,
@@ -37,6 +48,8 @@ describe("a node on which an absent pod may still run", () => {
   it.each<[string, Node]>([
     ["Ready for long", aNode()],
     ["Ready again for 10 min 30 s", aNode({ readySince: at("2026-03-10T11:49:30Z") })],
+    ["Ready again for 10 min 30 s by a slow clock", slow("2026-03-10T11:00:00Z", "2026-03-10T11:10:30Z")],
+    ["made 18 min ago and Ready since then, as it said 8 min after", slow("2026-03-10T11:42:30Z", "2026-03-10T11:50:30Z", "2026-03-10T11:42:00Z")],
     ["newer than the lock", aNode({ ready: "Unknown", createdAt: at("2026-03-10T10:00:06Z") })],
     ["off, as a person said with a taint", aNode({ ready: "Unknown", outOfService: true })],
     ["just joined: older than the lock, and never Ready before", aNode({ createdAt: at("2026-03-10T09:59:00Z"), readySince: at("2026-03-10T10:00:30Z") })],
@@ -63,13 +76,25 @@ describe("a node on which an absent pod may still run", () => {
   });
 
   it.each([
-    ["long before the runtime hung", "2026-03-10T10:55:00Z", false],
+    ["long before the runtime hung", "2026-03-10T10:49:59Z", false],
     ["while the runtime hung and the node was still Ready, for 3 min", "2026-03-10T10:57:00Z", true],
   ])("whose runtime hangs, for a pod that was deleted %s", (_, deletedBefore, doubted) => {
     const hung = aNode({ ready: "False", readySince: at("2026-03-10T11:00:00Z") });
     expect(findDoubtfulNodes([hung], { lockedAt: LOCKED, now: NOW, skew: 0n, ignored: NOBODY, deletedBefore: at(deletedBefore) })).toHaveLength(
       doubted ? 1 : 0,
     );
+  });
+
+  it.each([
+    ["its clock is right", "2026-03-10T11:00:00Z", "2026-03-10T12:00:00Z", "2026-03-10T10:49:00Z", false],
+    ["it reported 6 min ago", "2026-03-10T11:00:00Z", "2026-03-10T12:00:00Z", "2026-03-10T10:50:00Z", true],
+    ["its clock is fast, so that the loss seems to be after the deletion", "2026-03-10T11:30:00Z", "2026-03-10T12:30:00Z", "2026-03-10T10:55:00Z", true],
+    ["by its own clock that was 10 min 29 s ago", "2026-03-10T11:30:00Z", "2026-03-10T11:40:29Z", "2026-03-10T09:00:00Z", true],
+  ])("whose runtime hung, and %s", (_, readySince, reportedAt, deletedBefore, doubted) => {
+    const hung = { ...slow(readySince, reportedAt), ready: "False" as const };
+    expect(
+      findDoubtfulNodes([hung], { lockedAt: at("2026-03-10T08:00:00Z"), now: NOW, skew: 0n, ignored: NOBODY, deletedBefore: at(deletedBefore) }),
+    ).toHaveLength(doubted ? 1 : 0);
   });
 
   it("was cut off when the pod was deleted, came back, and was lost again just now: the API shows the last loss only", () => {

@@ -146,7 +146,7 @@ function snapshot(): object {
       {
         kind: "Node",
         metadata: { name: "node-1", creationTimestamp: old },
-        status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: old }] },
+        status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: old, lastHeartbeatTime: new Date().toISOString() }] },
       },
       { kind: "Stack", metadata: { name: "app", namespace: "iac" }, spec: { stack: "organization/demo/dev" } },
     ],

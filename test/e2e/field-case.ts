@@ -82,7 +82,7 @@ function podObject({
 function nodeObject({ name, ready = "True", since = "2026-01-01T00:01:00Z" }: ToldNode): object {
   return {
     metadata: { name, creationTimestamp: "2026-01-01T00:00:00Z" },
-    status: { conditions: [{ type: "Ready", status: ready, lastTransitionTime: since }] },
+    status: { conditions: [{ type: "Ready", status: ready, lastTransitionTime: since, lastHeartbeatTime: new Date().toISOString() }] },
   };
 }
 

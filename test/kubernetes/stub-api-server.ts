@@ -176,6 +176,6 @@ export function aPodObject(name: string, namespace = "iac", spec: object = {}): 
 export function aNodeObject(name: string): object {
   return {
     metadata: { name, creationTimestamp: "2026-01-01T00:00:00Z" },
-    status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: "2026-01-01T00:01:00Z" }] },
+    status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: "2026-01-01T00:01:00Z", lastHeartbeatTime: new Date().toISOString() }] },
   };
 }

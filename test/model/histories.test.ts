@@ -10,6 +10,8 @@ import { World, WORKLOADS, type Setup } from "./world.ts";
 
 const WORKSPACE = 0;
 const RUNNER_SET = 1;
+/** Nothing takes the place of its pod. */
+const JOB = 3;
 const TWIN_NAMESPACE = 6;
 
 const wait = (seconds: number): Action => ({ do: "wait", seconds });
@@ -47,6 +49,8 @@ interface Script {
 }
 
 const FORCED: readonly Action[] = [pulumi(), wait(70), node("cut"), wait(60), pod("force-delete"), wait(40)];
+/** Its clock has stood still for an hour. */
+const SUSPENDED = { ...SOUND_NODE, clockAhead: -3_600 };
 const slowStart = { ...SOUND_NODE, pace: { ...PACE, startNoted: 2 } };
 
 const SCRIPTS: readonly (readonly [name: string, script: Script])[] = [
@@ -88,7 +92,16 @@ const SCRIPTS: readonly (readonly [name: string, script: Script])[] = [
   ],
   [
     "1.3 the node has been back for longer than any grace period",
-    { actions: [...FORCED, node("heal"), wait(700), sweep()], fate: "removed", reason: "stale: pod-recreated" },
+    { actions: [...FORCED, node("heal"), wait(940), sweep()], fate: "removed", reason: "stale: pod-recreated" },
+  ],
+  [
+    "1.3 the machine was suspended and its clock is slow: by that clock it has been back for long",
+    {
+      setup: { begun: [JOB], nodes: [SUSPENDED, SOUND_NODE] },
+      actions: [...FORCED, node("heal"), wait(20), sweep()],
+      fate: "kept",
+      reason: "undetermined: node-unreachable",
+    },
   ],
   [
     "1.3 the runtime hangs, its node is not Ready but not silent",

@@ -20,13 +20,13 @@ export async function sweepInHealth(world: World): Promise<void> {
   await runSweep(world, PLAIN, perform);
 }
 
-/** Complete lists, every node Ready for more than 10 min 30 s or off for good, clocks that agree, and a command that may remove. */
+/** Complete lists, every node Ready for more than 15 min or off for good, clocks that agree, and a command that may remove. */
 function isHealthy(world: World): boolean {
   const { setup } = world;
   const now = world.timeline.now;
   const nodes = world.nodes.every(
     ({ inApi, outOfService, ready, readySince, clock }) =>
-      (!inApi || outOfService || (ready === "True" && readySince < now - seconds(640))) &&
+      (!inApi || outOfService || (ready === "True" && readySince < now - seconds(940))) &&
       clock.steps.length === 0 &&
       clock.offset >= seconds(-2) &&
       clock.offset <= seconds(2),

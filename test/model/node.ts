@@ -1,6 +1,8 @@
 import type { Node } from "../../src/core/cluster.ts";
-import type { EpochNanoseconds } from "../../src/core/time.ts";
-import type { Clock, Timeline } from "./clock.ts";
+import { truncateToSecond, type EpochNanoseconds } from "../../src/core/time.ts";
+import { seconds, type Clock, type Timeline } from "./clock.ts";
+
+const REPORT_EVERY = seconds(300);
 
 /** How quickly things come about on a node, in seconds. */
 export interface NodePace {
@@ -44,6 +46,8 @@ export class SimulatedNode {
   readonly #timeline: Timeline;
   readonly #apiClock: Clock;
   #change = 0;
+  /** In true time, since when its kubelet reports what it reports, and until when it did. */
+  #reporting: { readonly since: EpochNanoseconds; readonly until: EpochNanoseconds | undefined };
 
   constructor(words: {
     readonly name: string;
@@ -61,6 +65,7 @@ export class SimulatedNode {
     this.readySince = words.readySince;
     this.#timeline = words.timeline;
     this.#apiClock = words.apiClock;
+    this.#reporting = { since: words.readySince - words.clock.offset, until: undefined };
   }
 
   /** Its kubelet hears of changes, and tells of them. */
@@ -80,6 +85,7 @@ export class SimulatedNode {
     this.on = words.on ?? this.on;
     if (this.able) this.trouble = undefined;
     else this.trouble ??= { costReadyAt: undefined };
+    this.#reporting = { since: this.#reporting.since, until: this.reachable ? undefined : (this.#reporting.until ?? this.#timeline.now) };
     this.#change += 1;
     const change = this.#change;
     const unlessChanged = (delay: number, ready: Node["ready"]): void =>
@@ -96,7 +102,14 @@ export class SimulatedNode {
 
   toApi(): Node {
     const { name, createdAt, ready, readySince, outOfService } = this;
-    return { name, createdAt, hostnames: [name, `10.0.0.${name.length}`], ready, readySince, outOfService };
+    return { name, createdAt, hostnames: [name, `10.0.0.${name.length}`], ready, readySince, reportedAt: this.#findReport(), outOfService };
+  }
+
+  /** The latest of the reports that it writes every five minutes, by its clock as it was then. */
+  #findReport(): EpochNanoseconds {
+    const { since, until = this.#timeline.now } = this.#reporting;
+    const at = until - ((until - since) % REPORT_EVERY);
+    return truncateToSecond(at + this.clock.offsetAt(at));
   }
 
   #setReady(ready: Node["ready"]): void {
@@ -104,6 +117,8 @@ export class SimulatedNode {
     this.changes.push({ at: this.#timeline.now, ready });
     if (this.trouble !== undefined && ready !== "True") this.trouble.costReadyAt ??= this.#timeline.now;
     this.ready = ready;
-    this.readySince = this.#apiClock.readSecond();
+    // A kubelet says it by its own clock; what it does not say any more, the control plane by its own.
+    this.readySince = (ready === "Unknown" ? this.#apiClock : this.clock).readSecond();
+    if (ready !== "Unknown") this.#reporting = { since: this.#timeline.now, until: undefined };
   }
 }

@@ -12,6 +12,7 @@ export type KnownLimit =
   | "one trouble after another"
   | "two pods of one hostname"
   | "clock set back"
+  | "clock of a returned node set"
   | "runtime class, and clocks beyond --clock-skew"
   | "node object deleted while it runs";
 
@@ -133,6 +134,7 @@ function findLimit(writer: PulumiProcess, lock: StoredLock, world: World, looked
   if (costReadyAt === undefined || costReadyAt > lookedAt) return "trouble that did not cost Ready";
   const [before, last] = node.changes.filter(({ at }) => at <= lookedAt).slice(-2);
   if (before !== undefined && last !== undefined && before.ready !== "True" && last.ready !== "True") return "one trouble after another";
+  if (last !== undefined && node.clock.steps.some(({ at }) => at >= last.at && at <= lookedAt)) return "clock of a returned node set";
   const twin = world.clusters
     .find(({ pods }) => pods.includes(pod))
     ?.pods.some(

@@ -114,14 +114,15 @@ export class World {
     const joined = words.joined ? 30 : 100_000;
     const name = NODE_NAMES[this.#nodesMade % NODE_NAMES.length] ?? "node";
     this.#nodesMade += 1;
+    const clock = new Clock(this.timeline, words.clockAhead);
     const node = new SimulatedNode({
       name: cluster.nodes.some((other) => other.name === name) ? `${name}-${this.#nodesMade}` : name,
-      clock: new Clock(this.timeline, words.clockAhead),
+      clock,
       pace: words.pace,
       timeline: this.timeline,
       apiClock: cluster.clock,
       createdAt: cluster.clock.readSecond() - seconds(joined),
-      readySince: cluster.clock.readSecond() - seconds(joined - 25),
+      readySince: clock.readSecond() - seconds(joined - 25),
     });
     cluster.addNode(node);
   }

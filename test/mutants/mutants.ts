@@ -248,20 +248,27 @@ export const MUTANTS: readonly Mutant[] = [
     "wasWrittenBefore(container, state.startedAt, owner.lockedAt)",
     "pod.containers.some((other) => wasWrittenBefore(other, state.startedAt ?? 0n, owner.lockedAt))",
   ),
-  mutant("Ready False is fine", "core/node-trust.ts", 'if (node.ready !== "True") {', 'if (node.ready === "Unknown") {'),
+  mutant("Ready False is fine", "core/node-trust.ts", 'node.ready === "True" ? doubtReturn', 'node.ready !== "Unknown" ? doubtReturn'),
   mutant(
     "a node that came back just now is fine",
     "core/node-trust.ts",
-    "!joined && node.readySince > now - RETURNED_NODE_DOUBT",
-    "!joined && node.readySince > now",
+    'if (readySince === undefined) return "does not say since when it is Ready";',
+    'if (readySince !== undefined || reportedAt !== undefined) return readySince === undefined ? "does not say" : undefined;',
   ),
+  mutant(
+    "how long a node has been back is told by the janitor's clock alone",
+    "core/node-trust.ts",
+    "reportedAt - readySince < RETURNED_NODE_DOUBT ?",
+    "reportedAt - readySince < 0n ?",
+  ),
+  mutant("the loss that a node tells of itself is believed to the second", "core/node-trust.ts", "earliest: latest - REPORTED_WITHIN", "earliest: readySince"),
   mutant(
     "a runtime that hangs is noticed as soon as silence",
     "core/node-trust.ts",
     'node.ready === "False" ? HANG_NOTICED : SILENCE_NOTICED',
     "SILENCE_NOTICED",
   ),
-  mutant("the loss of a node that came back and was lost again counts at once", "core/node-trust.ts", " && lostSince <= now - RETURNED_NODE_DOUBT", ""),
+  mutant("the loss of a node that came back and was lost again counts at once", "core/node-trust.ts", " && lost.latest <= now - RETURNED_NODE_DOUBT", ""),
   {
     name: "the valve is looked at after the removals",
     edits: [

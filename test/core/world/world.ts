@@ -94,7 +94,7 @@ function lookAt(containerId: string, processes: readonly Process[]): ProcessObse
 }
 
 function nodeOf(name: string, ready: Node["ready"], since: number): Node {
-  return { name, createdAt: ago(1_000_000), hostnames: [name], ready, readySince: wholeSecond(since), outOfService: false };
+  return { name, createdAt: ago(1_000_000), hostnames: [name], ready, readySince: wholeSecond(since), reportedAt: NOW, outOfService: false };
 }
 
 const soundNode = nodeOf("node-2", "True", 999_990);
