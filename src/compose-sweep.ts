@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { redactUrl } from "./backends/open.ts";
-import { findLoweredMargins, resolveOwners, type BackendSettings, type Settings } from "./config.ts";
+import { findWeakenedMargins, resolveOwners, type BackendSettings, type Settings } from "./config.ts";
 import type { RuleSettings } from "./core/decide.ts";
 import type { OverrideUsed } from "./core/report.ts";
 import { formatDuration, formatTimestamp, fromMilliseconds } from "./core/time.ts";
@@ -92,7 +92,7 @@ function listOverrides(settings: Settings, backends: readonly BackendSettings[])
     ...(settings.requireStack === "no" ? [{ option: "--require-stack", value: "no" }] : []),
     ...settings.unreachableNodes.map((value) => ({ option: "--unreachable-nodes", value })),
     ...settings.namespaces.map((value) => ({ option: "--namespace", value })),
-    ...findLoweredMargins(settings).map(({ option, value }) => ({ option, value: formatDuration(value) })),
+    ...findWeakenedMargins(settings).map(({ option, value }) => ({ option, value: formatDuration(value) })),
     ...(settings.podsTakenAt === undefined ? [] : [{ option: "--pods-taken-at", value: formatTimestamp(settings.podsTakenAt) }]),
   ];
 }

@@ -165,8 +165,8 @@ export const settingsSchema = z.strictObject({
 
 export type Settings = z.infer<typeof settingsSchema>;
 
-/** Which margins are smaller than they are meant to be: what then counts as proof is a person's word. */
-export function findLoweredMargins(settings: Settings): readonly { readonly option: string; readonly value: Nanoseconds }[] {
+/** Which margins are smaller than they are meant to be, or a skew that is larger: what then counts as proof is a person's word. */
+export function findWeakenedMargins(settings: Settings): readonly { readonly option: string; readonly value: Nanoseconds }[] {
   return (
     [
       ["--min-age", "minAge"],
@@ -174,7 +174,10 @@ export function findLoweredMargins(settings: Settings): readonly { readonly opti
       ["--clock-skew", "clockSkew"],
       ["--confirm-delay", "confirmDelay"],
     ] as const
-  ).flatMap(([option, name]) => (settings[name] < duration.parse(DEFAULT_MARGINS[name]) ? [{ option, value: settings[name] }] : []));
+  ).flatMap(([option, name]) => {
+    const [value, meant] = [settings[name], duration.parse(DEFAULT_MARGINS[name])];
+    return value < meant || (name === "clockSkew" && value > meant) ? [{ option, value }] : [];
+  });
 }
 
 /** A backend of the settings, with the environment that its credentials come from. */

@@ -20,6 +20,7 @@ export async function runUnlock(text: string, given: Settings, surroundings: Sur
   if (parsed.kind === "refused") throw new JanitorError("usage", `the lock to be removed: ${parsed.problem}`);
   const entries = resolveBackends(settings, surroundings.env);
   const asking = surroundings.interactive && !settings.yes;
+  if (!settings.force) refuseUndatedSnapshot(settings, "unlock");
   if (!asking) refuseUnattended(settings, entries);
   await refuseUnwritable(settings.outputs);
   const clusters = await openClustersIfNeeded(settings, surroundings.env);
@@ -48,7 +49,6 @@ function refuseUnattended(settings: Settings, backends: readonly BackendSettings
   if (!settings.yes) throw new JanitorError("usage", "unlock asks before it removes, and there is no terminal to ask on", { hint: "Give --yes." });
   if (settings.force) return;
   refuseUnstated(backends, "unlock");
-  refuseUndatedSnapshot(settings, "unlock");
 }
 
 /** With `--force` the clusters only add to what is shown: without any, the lock is removed on the person's word. */

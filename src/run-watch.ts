@@ -4,6 +4,7 @@ import { composeSweepParts, composeSweepSettings, refuseUnstated } from "./compo
 import { resolveBackends, type BackendSettings, type Settings } from "./config.ts";
 import { warnAfterUnlock } from "./core/after-unlock.ts";
 import { formatLine } from "./core/text.ts";
+import { JanitorError } from "./errors.ts";
 import type { ClusterSource } from "./kubernetes/cluster-source.ts";
 import { mayDiscover, openBackends, refuseIdleAllowList, refuseUnstatedDiscovery } from "./open-backends.ts";
 import { closeParts, openSources, openWithAudit, toMilliseconds } from "./open-parts.ts";
@@ -23,6 +24,7 @@ const LONGEST_SWEEP = 600_000;
 export async function runWatch(settings: Settings, surroundings: Surroundings): Promise<number> {
   if (settings.ownPod) return await runOwnPod(settings, surroundings);
   const { env, stdout, log } = surroundings;
+  refuseSnapshot(settings);
   const backends = resolveBackends(settings, env, mayDiscover(settings));
   refuseIdleAllowList(settings);
   if (settings.delete) {
@@ -68,6 +70,14 @@ export async function runWatch(settings: Settings, surroundings: Surroundings): 
     await server?.stop();
     await closeParts(clusters, store.opened);
   }
+}
+
+/** A file does not change, and no flag says so here; a variable or the configuration file may. Throws `usage`. */
+function refuseSnapshot({ podsFrom }: Settings): void {
+  if (podsFrom === undefined) return;
+  throw new JanitorError("usage", "watch looks at a cluster, and not at a file (podsFrom)", {
+    hint: "Take podsFrom from the configuration file, or PULUMI_LOCK_JANITOR_PODS_FROM from the environment. sweep and unlock read a file.",
+  });
 }
 
 /** Keeps backends open, opens again what could not be opened before, and closes what no Stack names any more. */

@@ -127,7 +127,7 @@ export interface StackListOfCluster {
 /** Where an observation comes from, and so what its age proves. */
 export type ObservationSource =
   | { readonly kind: "live" }
-  /** `takenAt`: no later than when kubectl began. `stated`: on the user's word; else the latest time inside the file. */
+  /** `takenAt`: no later than when kubectl began. `stated`: on the user's word; else the latest time inside the pods of the file. */
   | { readonly kind: "snapshot"; readonly takenAt: EpochNanoseconds; readonly stated: boolean };
 
 /** Everything that was seen of one cluster, after the locks were read. */

@@ -1,5 +1,6 @@
 import { accountForLock, wantsStack, type RequireStack } from "./accounting.ts";
 import type { BackendIdentity } from "./backend-identity.ts";
+import { findExcessSkew } from "./clock-skew.ts";
 import type { ClusterObservation } from "./cluster.ts";
 import { judgeCandidate, type Finding } from "./finding.ts";
 import { findNodeNamed, mayHaveHostname } from "./hostname.ts";
@@ -166,11 +167,12 @@ function judgeClocks(owner: Owner, _lock: ObservedLock, { now, storeClockOffset,
 
 function judgeAge(owner: Owner, { storedAt }: ObservedLock, { now, settings }: Circumstances): Outcome {
   const age = now - latestTimeOf(owner, storedAt);
-  if (age >= settings.minAge) return passes(`it is ${formatDuration(age)} old`);
+  const minAge = settings.minAge + findExcessSkew(settings.clockSkew);
+  if (age >= minAge) return passes(`it is ${formatDuration(age)} old`);
   return applies(
     { verdict: "too-young", reason: "min-age" },
     // Within the clock skew a lock may be ahead of the janitor's clock.
-    `it is ${formatDuration(age > 0n ? age : 0n)} old, and left alone until it is ${formatDuration(settings.minAge)} old`,
+    `it is ${formatDuration(age > 0n ? age : 0n)} old, and left alone until it is ${formatDuration(minAge)} old`,
   );
 }
 
@@ -231,7 +233,8 @@ function judgeCandidates(
         storedAt: lock.storedAt,
         storeClockKnown: storeClockOffset !== undefined,
         patterns,
-        seenAt: seenAt(cluster, now),
+        seenAt: seenAt(cluster, now, settings),
+        notAfter: now + settings.clockSkew,
         skew: settings.clockSkew,
         settle: settings.settle,
         probe: settings.probe,
@@ -305,7 +308,7 @@ function doubtNodes(
   // A writer with a slow clock makes its lock seem older than the node it ran on: the store knows better.
   const doubtful = findDoubtfulNodes(cluster.nodes.nodes, {
     lockedAt: latestTimeOf(owner, lock.storedAt),
-    now: seenAt(cluster, now),
+    now: seenAt(cluster, now, settings),
     skew: settings.clockSkew,
     ignored: settings.ignoredNodes,
     deletedBefore,
@@ -319,8 +322,9 @@ function doubtNodes(
   };
 }
 
-function seenAt({ source }: ClusterObservation, now: EpochNanoseconds): EpochNanoseconds {
-  return source.kind === "snapshot" ? source.takenAt : now;
+/** When a cluster was seen, at the earliest. */
+function seenAt({ source }: ClusterObservation, now: EpochNanoseconds, { clockSkew }: RuleSettings): EpochNanoseconds {
+  return (source.kind === "snapshot" ? source.takenAt : now) - findExcessSkew(clockSkew);
 }
 
 function applies(verdict: Verdict, message: string): Outcome {

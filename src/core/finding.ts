@@ -37,8 +37,10 @@ export interface Suspect {
   /** Whether the store has told its own clock, which agrees: a folder's times are the writer's. */
   readonly storeClockKnown: boolean;
   readonly patterns: readonly OwnerPattern[];
-  /** The time at which the cluster was seen: now, or when the snapshot was taken. */
+  /** The time at which the cluster was seen, at the earliest: now, or when the snapshot was taken. */
   readonly seenAt: EpochNanoseconds;
+  /** What is later than this is in the future, by any clock. */
+  readonly notAfter: EpochNanoseconds;
   readonly skew: Nanoseconds;
   readonly settle: Nanoseconds;
   readonly probe: ProbeRules | undefined;
@@ -93,7 +95,7 @@ const judgeRecreated: Rule = (suspect) => {
 };
 
 const judgeRestarted: Rule = (suspect) => {
-  const { pod, skew, seenAt } = suspect;
+  const { pod, notAfter } = suspect;
   const relevant = relevantContainers(pod, suspect.patterns);
   if (relevant.length === 0 || relevant.some((container) => !isProvablyLater(container, suspect))) return undefined;
   const doubt =
@@ -103,7 +105,7 @@ const judgeRestarted: Rule = (suspect) => {
     doubtTimes(suspect);
   if (doubt !== undefined) return doubt;
   const starts = relevant.flatMap(({ state }) => (state.kind === "running" && state.startedAt !== undefined ? [state.startedAt] : []));
-  if (starts.some((start) => start > seenAt + skew))
+  if (starts.some((start) => start > notAfter))
     return undetermined("clock-contradiction", `a container of pod ${describePod(suspect)} has started in the future: the node's clock is not to be trusted`);
   const guest = doubtGuestClock(suspect, starts);
   if (guest !== undefined) return guest;

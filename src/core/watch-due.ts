@@ -1,3 +1,4 @@
+import { findExcessSkew } from "./clock-skew.ts";
 import { latestTimeOf } from "./lock.ts";
 import type { ReportedLock, SweepReport } from "./report.ts";
 import { parseTimestamp, SECOND, type EpochNanoseconds, type Nanoseconds } from "./time.ts";
@@ -19,15 +20,16 @@ export function hasFailed({ backends, clusters }: SweepReport): boolean {
 /** What the time to look again depends on. */
 export interface DueSettings {
   readonly minAge: Nanoseconds;
+  readonly clockSkew: Nanoseconds;
   readonly settle: Nanoseconds;
   /** Sweeps one after the other, this one included, that could not read something. */
   readonly failures: number;
 }
 
 /** When a watch should look again because of what a sweep found, whatever its interval: a lock comes of age, a pod settles, a backend comes back. Undefined for no such reason. */
-export function findNextDue({ locks }: SweepReport, now: EpochNanoseconds, { minAge, settle, failures }: DueSettings): EpochNanoseconds | undefined {
+export function findNextDue({ locks }: SweepReport, now: EpochNanoseconds, { minAge, clockSkew, settle, failures }: DueSettings): EpochNanoseconds | undefined {
   const dues = locks.flatMap((lock) => {
-    if (lock.verdict === "too-young") return [later(comesOfAge(lock, minAge), now + SECOND)];
+    if (lock.verdict === "too-young") return [later(comesOfAge(lock, minAge + findExcessSkew(clockSkew)), now + SECOND)];
     if (lock.reason === "not-settled") return [now + later(SOON, settle / 10n)];
     return lock.reason === "status-older" ? [now + SOON] : [];
   });

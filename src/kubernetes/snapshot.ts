@@ -22,7 +22,7 @@ const anyList = z.object({
 
 /**
  * Opens a file that kubectl wrote, in place of a cluster. `takenAt` is the user's word for when kubectl began; without it the latest time inside the
- * file is what is sure. Throws `snapshot-invalid`.
+ * pods is what is sure: kubectl asks for one kind after the other, so a node's time may be later than the list of pods. Throws `snapshot-invalid`.
  */
 export async function openSnapshot({ path, takenAt }: { readonly path: string; readonly takenAt?: EpochNanoseconds }): Promise<ClusterSource> {
   const content = await readJson(path);
@@ -33,7 +33,7 @@ export async function openSnapshot({ path, takenAt }: { readonly path: string; r
   refusePartOfList(path, list.data);
   const itemsOf = (...kinds: readonly string[]): readonly unknown[] => list.data.items.filter(({ kind = defaultKind }) => kinds.includes(kind));
   const read = readItems(path, itemsOf);
-  const source = { kind: "snapshot", takenAt: takenAt ?? findLatestTime(content), stated: takenAt !== undefined } as const;
+  const source = { kind: "snapshot", takenAt: takenAt ?? findLatestTime(itemsOf("Pod")), stated: takenAt !== undefined } as const;
   const name = basename(path);
   // kubectl leaves out a kind of which there is none, so a missing Stack may be one that was not asked for.
   const stacks: StackList =
@@ -126,7 +126,7 @@ function invalid(path: string, problem: string, cause?: unknown): JanitorError {
 /** Fields that tell what is to come, or a person's wish: no proof that the file is later. */
 const NOT_OF_THE_PAST: ReadonlySet<string> = new Set(["deletionTimestamp", "annotations", "labels", "spec"]);
 
-/** The latest time that the API server or a kubelet wrote into any of the objects: the file cannot be older. */
+/** The latest time that the API server or a kubelet wrote into any of the objects: their list cannot be older. */
 function findLatestTime(value: unknown): EpochNanoseconds {
   if (typeof value === "string") return parseTimestamp(value) ?? 0n;
   if (typeof value !== "object" || value === null) return 0n;

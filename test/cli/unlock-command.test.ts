@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { auditRecord, type AuditRecord } from "../../src/core/record.ts";
 import { sweepReport, type SweepReport } from "../../src/core/report.ts";
 import { runCommand, type CommandResult } from "./command.ts";
+import { runInProcess } from "./in-process.ts";
 import { Workspace } from "./snapshot-files.ts";
 
 let workspace: Workspace;
@@ -145,4 +146,11 @@ describe("unlock --force", () => {
     const { exitCode } = await runCommand(["unlock", key, "--backend", workspace.backend, "--yes"], { env: { PULUMI_LOCK_JANITOR_FORCE: "true" } });
     expect({ exitCode, there: existsSync(workspace.path(key)) }).toEqual({ exitCode: 2, there: true });
   });
+});
+
+it("on a terminal too, a file of unknown age is good for a report only: exit 2, and nothing is asked", async () => {
+  const key = workspace.addLock("iac-runner-gone");
+  const words = ["unlock", key, "--backend", workspace.backend, "--pods-from", workspace.snapshot, "--owner", "iac-runner-*"];
+  const { exitCode, stderr } = await runInProcess(words, { interactive: true, stopAfter: 3_000 });
+  expect({ exitCode, says: stderr.includes("--pods-taken-at"), there: existsSync(workspace.path(key)) }).toEqual({ exitCode: 2, says: true, there: true });
 });

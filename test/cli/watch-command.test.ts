@@ -129,4 +129,10 @@ describe("watch", () => {
     const { exitCode, stderr } = await watchUntil(() => false, ...words);
     expect({ exitCode, says: stderr.includes(says) }).toEqual({ exitCode: 2, says: true });
   });
+
+  it("a file in place of a cluster, by a variable or the configuration file: exit 2", async () => {
+    env = { PULUMI_LOCK_JANITOR_PODS_FROM: workspace.snapshot };
+    const { exitCode, stderr } = await watchUntil(() => false, "--delete", "--exclusive");
+    expect({ exitCode, says: stderr.includes("podsFrom") }).toEqual({ exitCode: 2, says: true });
+  });
 });

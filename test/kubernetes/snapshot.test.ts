@@ -49,14 +49,14 @@ describe("a file of kubectl's", () => {
     expect((await observe({ kind: "PodList", items: [aPodObject("app-workspace-0")] })).pods).toMatchObject({ total: 1 });
   });
 
-  it("is as old as the user says, or else not older than the latest time in it", async () => {
+  it("is as old as the user says, or else not older than the latest time in its pods: nodes are listed after them", async () => {
     const items = [
-      pod,
+      { ...pod, status: { conditions: [{ type: "Ready", status: "True", lastTransitionTime: "2026-03-10T11:57:00Z" }] } },
       { kind: "Node", ...aNodeObject("node-1"), status: { conditions: [{ type: "Ready", status: "True", lastHeartbeatTime: "2026-03-10T11:58:00Z" }] } },
     ];
     const stated = parseTimestamp("2026-03-10T12:00:00Z") ?? 0n;
     expect((await observe({ kind: "List", items }, stated)).source).toEqual({ kind: "snapshot", takenAt: stated, stated: true });
-    expect((await observe({ kind: "List", items })).source).toEqual({ kind: "snapshot", takenAt: parseTimestamp("2026-03-10T11:58:00Z"), stated: false });
+    expect((await observe({ kind: "List", items })).source).toEqual({ kind: "snapshot", takenAt: parseTimestamp("2026-03-10T11:57:00Z"), stated: false });
   });
 
   it("that was written before kubectl is said to have begun is an old one", async () => {
