@@ -1,4 +1,6 @@
 import type { Backend } from "./backends/backend.ts";
+import { completeRecords } from "./complete-records.ts";
+import { formatIdentity } from "./core/backend-identity.ts";
 import type { ObservedLock } from "./core/lock.ts";
 import {
   findAmbiguous,
@@ -15,7 +17,7 @@ import {
 import type { SweepReport } from "./core/report.ts";
 import { HOUR, type EpochNanoseconds, type Nanoseconds } from "./core/time.ts";
 import { compareReport, type Told, type WatchEvent } from "./core/watch-event.ts";
-import { describeError, JanitorError } from "./errors.ts";
+import { describeError, describeWithHint, JanitorError } from "./errors.ts";
 import { readLock } from "./read-locks.ts";
 import { removeLock, type Remover } from "./remove-lock.ts";
 import { composeReport, type SweptBackend, type SweptLock } from "./sweep-report.ts";
@@ -35,6 +37,8 @@ export interface OwnPodParts extends Omit<Remover, "runId" | "overrides"> {
   readonly onEvent: (event: WatchEvent) => void;
   /** Told once that it was told to stop, and how many locks it stays for then until their processes end. */
   readonly onStopping: (held: number) => void;
+  /** Told what was found of runs that had crashed, or why that could not be looked at. */
+  readonly onWarning: (message: string) => void;
 }
 
 /** Milliseconds between two looks at the processes. */
@@ -99,6 +103,28 @@ class OwnPodWatch {
   }
 
   async run(): Promise<void> {
+    const completed = this.#completeAll();
+    await this.#keepLooking();
+    await completed;
+  }
+
+  /** Ends what crashed runs left half done, beside everything else: where only sidecars run, nobody else would. */
+  async #completeAll(): Promise<void> {
+    if (!this.#parts.delete) return;
+    await Promise.all(this.#parts.backends.flatMap((opened) => (opened.kind === "failed" ? [] : [this.#complete(opened)])));
+  }
+
+  /** A record that cannot be completed stops nothing: it is told, and tried again by the next run. */
+  async #complete({ backend, audit }: Opened): Promise<void> {
+    const { stop, onWarning } = this.#parts;
+    try {
+      for (const text of await completeRecords(backend, audit, this.#newRemover(), stop)) onWarning(`${formatIdentity(backend.identity)}: ${text}`);
+    } catch (error) {
+      if (!stop.aborted) onWarning(`earlier records were not completed: ${describeWithHint(error)}`);
+    }
+  }
+
+  async #keepLooking(): Promise<void> {
     const { stop, sleep } = this.#parts;
     let stay = 0;
     for (;;) {

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 
+import type { Backend } from "../src/backends/backend.ts";
 import type { OwnProcess } from "../src/core/own-pod.ts";
 import { fromMilliseconds, parseTimestamp, SECOND } from "../src/core/time.ts";
 import type { WatchEvent } from "../src/core/watch-event.ts";
@@ -13,15 +14,21 @@ const STACK = "organization/shop/prod";
 
 /** A pod with a sidecar in it: its processes, its locks, and what happens when, in milliseconds. */
 class PodWorld {
-  readonly backend = new MemoryBackend();
+  readonly backend: MemoryBackend;
   readonly events: WatchEvent[] = [];
   readonly stoppings: number[] = [];
+  readonly warnings: string[] = [];
   /** When the store refused a call. */
   readonly refused: number[] = [];
   readonly stop = new AbortController();
   processes: OwnProcess[] = [aProcess({ pid: 1, name: "pause", words: [] })];
   at = 0;
   readonly #plan: { readonly at: number; readonly happen: () => void }[] = [];
+
+  /** `backend`: one that other pods write to as well. */
+  constructor(backend = new MemoryBackend()) {
+    this.backend = backend;
+  }
 
   plan(at: number, happen: () => void): void {
     this.#plan.push({ at, happen });
@@ -81,8 +88,15 @@ class PodWorld {
       stop: this.stop.signal,
       onEvent: (event) => this.events.push(event),
       onStopping: (held) => this.stoppings.push(held),
+      onWarning: (message) => this.warnings.push(message),
     });
     return Array.from(this.backend.objects.keys());
+  }
+
+  /** What became of each removal in the backend, as the records say. */
+  async readOutcomes(): Promise<readonly string[]> {
+    const removals = await openBackendAuditLog(this.backend.records).readAll(new AbortController().signal);
+    return removals.map(({ outcome }) => outcome?.action ?? "open");
   }
 
   get told(): readonly string[] {
@@ -92,6 +106,12 @@ class PodWorld {
 
 function aProcess(process: Partial<OwnProcess>): OwnProcess {
   return { pid: 7, ticks: 1n, name: "pulumi", zombie: false, startedAt: BEGINNING, innerPids: [], words: ["up"], ...process };
+}
+
+/** Key and version of the lock whose removal has no outcome. */
+async function findOpenRemoval({ records }: MemoryBackend): Promise<readonly string[]> {
+  const open = await openBackendAuditLog(records).readOpen(new AbortController().signal);
+  return open.flatMap(({ key, lockVersion }) => [key, lockVersion]);
 }
 
 let pod: PodWorld;
@@ -253,6 +273,64 @@ describe("a sidecar tries a removal again that failed", () => {
   });
 });
 
+describe("a sidecar that begins ends what a crashed run left half done", () => {
+  /** Another pod's sidecar, of the same backend, was killed before it wrote what became of its removal. */
+  beforeEach(async () => {
+    const other = new PodWorld(pod.backend);
+    other.plan(1_000, () => other.start(300));
+    other.plan(20_000, () => {
+      other.end(300);
+      other.refuse(Infinity, /^record .*outcome/);
+    });
+    await other.watch(30_000);
+    pod.backend.before = () => undefined;
+  });
+
+  it("its record is completed, once, and that is told", async () => {
+    await pod.watch(30_000);
+    expect(await pod.readOutcomes()).toEqual(["deleted-unconfirmed"]);
+    expect(pod.warnings).toEqual(["gs://state: 1 record of a run that did not end was completed"]);
+    expect(pod.told).toEqual([]);
+  });
+
+  it("a lock that it had moved aside is removed, and the record says so", async () => {
+    const [key = "", version = ""] = await findOpenRemoval(pod.backend);
+    const recover: Backend["recover"] = (hasIntent) => Promise.resolve(hasIntent(key, version) ? [{ key, action: "deleted" }] : []);
+    Object.assign(pod.backend, { recover });
+    await pod.watch(30_000);
+    expect(await pod.readOutcomes()).toEqual(["deleted"]);
+  });
+
+  it("without --delete nothing is written", async () => {
+    await pod.watch(30_000, { remove: false });
+    expect(await pod.readOutcomes()).toEqual(["open"]);
+  });
+
+  it("a store that is slow to list its records delays neither the look at locks nor a removal", async () => {
+    let goOn: () => void = () => undefined;
+    const listed = new Promise<void>((resolve) => (goOn = resolve));
+    pod.backend.before = async (call) => {
+      if (call === "list-records") await listed;
+    };
+    pod.plan(1_000, () => pod.start(400));
+    pod.plan(20_000, () => pod.end(400));
+    pod.plan(25_000, () => {
+      expect(pod.told).toEqual(["held keep", "stale deleted"]);
+      goOn();
+    });
+    await pod.watch(30_000);
+    expect(await pod.readOutcomes()).toEqual(["deleted-unconfirmed", "deleted"]);
+  });
+
+  it("where the records cannot be listed that is a warning, and stops nothing", async () => {
+    pod.refuse(Infinity, /^list-records/);
+    pod.plan(1_000, () => pod.start(400));
+    pod.plan(20_000, () => pod.end(400));
+    expect(await pod.watch(30_000)).toEqual([]);
+    expect(pod.warnings).toEqual(["earlier records were not completed: too many requests"]);
+  });
+});
+
 describe("P1: a sidecar keeps every other lock", () => {
   it.each<readonly [what: string, happen: () => void]>([
     ["its process still runs when the sidecar alone is told to stop", () => pod.start(300)],
@@ -349,5 +427,5 @@ it("the store is asked only while some process may have taken a lock, and ever m
   expect(lists).toBeLessThan(20);
   const idle = new PodWorld();
   await idle.watch(600_000);
-  expect(idle.backend.calls).toEqual([]);
+  expect(idle.backend.calls, "but for one look at the records, as it begins").toEqual(["list-records"]);
 });
