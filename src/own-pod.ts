@@ -1,10 +1,23 @@
 import type { Backend } from "./backends/backend.ts";
+import { completeRecords } from "./complete-records.ts";
+import { formatIdentity } from "./core/backend-identity.ts";
 import type { ObservedLock } from "./core/lock.ts";
-import { findAmbiguous, findWriter, isAlive, judgeAlive, judgeGone, mayHoldLock, nameWriter, type Attributed, type OwnProcess } from "./core/own-pod.ts";
+import {
+  findAmbiguous,
+  findWriter,
+  isAlive,
+  judgeAlive,
+  judgeGone,
+  judgePutBack,
+  mayHoldLock,
+  nameWriter,
+  type Attributed,
+  type OwnProcess,
+} from "./core/own-pod.ts";
 import type { SweepReport } from "./core/report.ts";
 import { HOUR, type EpochNanoseconds, type Nanoseconds } from "./core/time.ts";
 import { compareReport, type Told, type WatchEvent } from "./core/watch-event.ts";
-import { describeError, JanitorError } from "./errors.ts";
+import { describeError, describeWithHint, JanitorError } from "./errors.ts";
 import { readLock } from "./read-locks.ts";
 import { removeLock, type Remover } from "./remove-lock.ts";
 import { composeReport, type SweptBackend, type SweptLock } from "./sweep-report.ts";
@@ -22,8 +35,10 @@ export interface OwnPodParts extends Omit<Remover, "runId" | "overrides"> {
   /** Aborted when the pod, or the sidecar alone, is told to stop. */
   readonly stop: AbortSignal;
   readonly onEvent: (event: WatchEvent) => void;
-  /** Told once that it was told to stop, and how many locks of this pod's processes are known then. */
+  /** Told once that it was told to stop, and how many locks it stays for then until their processes end. */
   readonly onStopping: (held: number) => void;
+  /** Told what was found of runs that had crashed, or why that could not be looked at. */
+  readonly onWarning: (message: string) => void;
 }
 
 /** Milliseconds between two looks at the processes. */
@@ -35,6 +50,9 @@ const LONGEST_STAY = 25_000;
 /** Milliseconds until the store is asked for the lock of a process that has none yet: the first time, and at most. */
 const FIRST_LOOK = 500;
 const LONGEST_LOOK = 60_000;
+/** Milliseconds until a removal that failed is tried again: the first time, and at most, since each try may write a record. */
+const FIRST_RETRY = 2_000;
+const LONGEST_RETRY = 600_000;
 
 /**
  * Watches the processes of its own pod, and removes a lock once the very process is gone that it saw alive together with it. It asks no cluster, and waits for nothing: what it
@@ -46,8 +64,20 @@ export async function watchOwnPod(parts: OwnPodParts): Promise<void> {
 
 const NEVER: Nanoseconds = 1_000_000n * HOUR;
 
+type Opened = Extract<OpenedBackend, { kind: "open" }>;
+
 interface Held extends Attributed {
-  readonly opened: Extract<OpenedBackend, { kind: "open" }>;
+  readonly opened: Opened;
+  /** Set once its removal has failed. */
+  readonly retry?: Retry;
+  /** The record of an earlier try to remove it. */
+  readonly record?: string;
+}
+
+/** When a removal that failed is tried again, and the pause should that fail too. */
+interface Retry {
+  readonly due: number;
+  readonly pause: number;
 }
 
 /** A process that may take a lock, and when to look for it. */
@@ -73,6 +103,28 @@ class OwnPodWatch {
   }
 
   async run(): Promise<void> {
+    const completed = this.#completeAll();
+    await this.#keepLooking();
+    await completed;
+  }
+
+  /** Ends what crashed runs left half done, beside everything else: where only sidecars run, nobody else would. */
+  async #completeAll(): Promise<void> {
+    if (!this.#parts.delete) return;
+    await Promise.all(this.#parts.backends.flatMap((opened) => (opened.kind === "failed" ? [] : [this.#complete(opened)])));
+  }
+
+  /** A record that cannot be completed stops nothing: it is told, and tried again by the next run. */
+  async #complete({ backend, audit }: Opened): Promise<void> {
+    const { stop, onWarning } = this.#parts;
+    try {
+      for (const text of await completeRecords(backend, audit, this.#newRemover(), stop)) onWarning(`${formatIdentity(backend.identity)}: ${text}`);
+    } catch (error) {
+      if (!stop.aborted) onWarning(`earlier records were not completed: ${describeWithHint(error)}`);
+    }
+  }
+
+  async #keepLooking(): Promise<void> {
     const { stop, sleep } = this.#parts;
     let stay = 0;
     for (;;) {
@@ -90,12 +142,14 @@ class OwnPodWatch {
   #noticeStop(): void {
     if (!this.#parts.stop.aborted || this.#stopping) return;
     this.#stopping = true;
-    this.#parts.onStopping(this.#held.length);
+    this.#parts.onStopping(this.#held.filter(({ retry }) => retry === undefined).length);
+    // There is no time left to wait for a better moment.
+    this.#held = this.#held.map((held) => (held.retry === undefined ? held : { ...held, retry: { due: this.#clock, pause: LAST_PACE } }));
   }
 
   async #look(): Promise<void> {
     const processes = await this.#parts.readProcesses();
-    const gone = this.#held.filter(({ writer }) => !isAlive(writer, processes));
+    const gone = this.#held.filter(({ writer, retry }) => !isAlive(writer, processes) && (retry === undefined || retry.due <= this.#clock));
     if (gone.length > 0) await this.#release(gone);
     if (this.#parts.stop.aborted) return;
     if (this.#isLookDue(processes)) await this.#attribute(processes);
@@ -119,8 +173,8 @@ class OwnPodWatch {
   /** Reads the locks that are new, and finds the writers of those that have one here. */
   async #attribute(before: readonly OwnProcess[]): Promise<void> {
     const { backends, readProcesses, hostname, skew, stop } = this.#parts;
-    const read: { readonly opened: Held["opened"]; readonly lock: ObservedLock }[] = [];
-    const asked: { readonly opened: Held["opened"]; readonly error?: JanitorError }[] = [];
+    const read: { readonly opened: Opened; readonly lock: ObservedLock }[] = [];
+    const asked: { readonly opened: Opened; readonly error?: JanitorError }[] = [];
     for (const opened of backends) {
       if (opened.kind === "failed") continue;
       try {
@@ -146,7 +200,10 @@ class OwnPodWatch {
       asked.map(({ opened, error }) => ({
         ...named(opened),
         ...(error === undefined ? {} : { error }),
-        locks: this.#held.filter((held) => held.opened === opened).map(({ lock, writer }) => ({ lock, judgement: judgeAlive(writer), action: "keep" })),
+        // One whose process is gone waits for its removal: that is told by its tries.
+        locks: this.#held
+          .filter((held) => held.opened === opened && isAlive(held.writer, after))
+          .map(({ lock, writer }) => ({ lock, judgement: judgeAlive(writer), action: "keep" })),
       })),
     );
   }
@@ -166,27 +223,49 @@ class OwnPodWatch {
 
   async #release(gone: readonly Held[]): Promise<void> {
     this.#held = this.#held.filter((held) => !gone.includes(held));
-    const remover: Remover = { ...this.#parts, runId: this.#parts.newRunId(), overrides: [] };
+    const remover = this.#newRemover();
     const swept = await Promise.all(gone.map(async (held) => ({ held, lock: await this.#releaseOne(held, remover) })));
+    this.#held = [...this.#held, ...swept.flatMap(({ held, lock }) => (mayBeTriedAgain(lock) ? [this.#postpone(held, lock)] : []))];
     const backends = Array.from(new Set(gone.map(({ opened }) => opened)));
     this.#tell(backends.map((opened) => ({ ...named(opened), locks: swept.filter(({ held }) => held.opened === opened).map(({ lock }) => lock) })));
   }
 
-  async #releaseOne({ opened, lock, writer }: Held, remover: Remover): Promise<SweptLock> {
-    const judgement = judgeGone(writer, this.#parts.hostname);
+  async #releaseOne(held: Held, remover: Remover): Promise<SweptLock> {
+    const { opened, lock, writer } = held;
     const { backend, audit } = opened;
+    const judgement = judgeGone(writer, this.#parts.hostname);
     try {
-      // What pulumi released itself needs no record.
-      const found = await backend.readLock(lock.key, new AbortController().signal);
-      if (found.kind === "gone") return { lock, judgement, action: "vanished", note: "its process released it" };
-      if (found.version !== lock.version) return { lock, judgement, action: "changed", note: "another version of the lock is there now; it stays" };
+      const kept = await this.#findReasonToKeep(held);
+      if (kept !== undefined) return { lock, judgement, ...kept };
     } catch (error) {
-      // It is tried again at the next look.
-      this.#held = [...this.#held, { opened, lock, writer }];
       return { lock, judgement, action: "failed", note: describeError(error) };
     }
     if (!this.#parts.delete) return { lock, judgement, action: "would-delete" };
     return { lock, judgement, ...(await removeLock(backend, audit, lock, judgement, remover)) };
+  }
+
+  /** Reads the lock again: only the one that was seen together with its process may be removed. */
+  async #findReasonToKeep({ opened: { backend, audit }, lock, record, retry }: Held): Promise<(Pick<SweptLock, "action"> & Partial<SweptLock>) | undefined> {
+    const { signal } = new AbortController();
+    // Since an earlier try somebody may have removed the lock and put it back; where a version is but a digest of the content, it is the same then.
+    const [found, restored] = await Promise.all([backend.readLock(lock.key, signal), retry === undefined ? undefined : audit.findRestored([lock.key], signal)]);
+    // What pulumi released itself needs no record.
+    if (found.kind === "gone") return { action: "vanished", note: record === undefined ? "its process released it" : "an earlier try may have removed it" };
+    // A lock that could not be read says nothing of its version.
+    if (found.content.kind === "unread") return { action: "failed", note: found.content.problem };
+    if (found.version !== lock.version) return { action: "changed", note: "another version of the lock is there now; it stays" };
+    return restored?.has(lock.key) === true ? { judgement: judgePutBack(), action: "keep" } : undefined;
+  }
+
+  /** What was seen of its process stays true, so the lock is tried again: after a pause that grows with every failure. */
+  #postpone({ retry, ...held }: Held, { record }: SweptLock): Held {
+    const pause = retry?.pause ?? (this.#stopping ? LAST_PACE : FIRST_RETRY);
+    return { ...held, retry: { due: this.#clock + pause, pause: Math.min(pause * 2, LONGEST_RETRY) }, ...(record === undefined ? {} : { record }) };
+  }
+
+  #newRemover(): Remover {
+    const { janitor, now, newRunId } = this.#parts;
+    return { runId: newRunId(), janitor, overrides: [], now };
   }
 
   #tell(backends: readonly SweptBackend[]): void {
@@ -217,7 +296,15 @@ class OwnPodWatch {
   }
 }
 
-function named(opened: Held["opened"]): Pick<SweptBackend, "name" | "identity"> {
+/**
+ * True where a later try may remove the lock. A delete that met another version is tried again too: on `file://` another run's recovery may have held the lock for a moment and
+ * put it back as it was. What really changed is found by the read before the next delete.
+ */
+function mayBeTriedAgain({ action, record }: SweptLock): boolean {
+  return action === "failed" || (action === "changed" && record !== undefined);
+}
+
+function named(opened: Opened): Pick<SweptBackend, "name" | "identity"> {
   return { name: nameOfBackend(opened), identity: opened.backend.identity };
 }
 

@@ -43,6 +43,7 @@ export async function runOwnPod(settings: Settings, { env, stdout, stop, log }: 
       stop,
       onEvent: (event) => void stdout.write(formatLine(event)),
       onStopping: (held) => void log("info", `told to stop; locks that are watched until their processes end: ${held}`),
+      onWarning: (message) => void log("warn", message),
     });
     await log("info", "stopped");
     return 0;

@@ -118,6 +118,17 @@ export function judgeGone({ pid }: Writer, hostname: string): Judgement {
   };
 }
 
+/** What is to be said of a lock whose writer is gone, and that a person put back since. */
+export function judgePutBack(): Judgement {
+  const message = "a person put this lock back with restore: only a person removes it";
+  return {
+    verdict: "held",
+    reason: "restored",
+    message,
+    evidence: { rules: [{ rule: "own pod", applied: true, note: message }], candidates: [], clusters: [] },
+  };
+}
+
 /** What is to be said of a lock whose writer lives. */
 export function judgeAlive({ pid }: Writer): Judgement {
   const message = `process ${pid} of this pod still runs`;

@@ -74,6 +74,18 @@ describe.runIf(mayShare)("watch --own-pod", () => {
     expect(existsSync(workspace.path(".pulumi/locks/organization/shop/prod/1.json"))).toBe(false);
   });
 
+  it("as it begins, it puts back a lock that a crashed run had moved aside and was not to remove", () => {
+    const folder = ".pulumi/locks/organization/shop/prod";
+    mkdirSync(workspace.path(`.pulumi-lock-janitor/aside/1/${folder}`), { recursive: true });
+    writeFileSync(workspace.path(`.pulumi-lock-janitor/aside/1/${folder}/1.json`), "{}");
+    const { stdout, stderr } = runInPod(`
+      $JANITOR --delete & janitor=$!
+      while [ ! -e $LOCK ]; do sleep 0.1; done
+      kill -TERM $janitor; wait $janitor; echo "ended with $?"`);
+    expect(stdout.trim()).toBe("ended with 0");
+    expect(stderr).toContain("was put back");
+  });
+
   it("alone in its namespace, it says what is missing", () => {
     const { stderr } = runInPod("exec $JANITOR");
     expect(stderr).toContain("shareProcessNamespace");

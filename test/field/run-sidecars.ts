@@ -119,7 +119,7 @@ async function readLog({ scenario: { name, end, restarts }, scene, log }: Begun)
   );
 }
 
-const logLine = z.looseObject({ msg: z.string() });
+const logLine = z.looseObject({ level: z.string(), msg: z.string() });
 
 /** The lines of a sidecar's log in short. Other processes of pulumi's take a lock too, as `stack init` does: they are left out. */
 function tellLog(log: string, { placed: { pod }, writers: [writer] }: Scene): readonly string[] {
@@ -131,13 +131,11 @@ function tellLog(log: string, { placed: { pod }, writers: [writer] }: Scene): re
       .flatMap((line) => {
         const value: unknown = JSON.parse(line);
         const event = watchEvent.safeParse(value);
-        if (!event.success)
-          return [
-            logLine
-              .parse(value)
-              .msg.replaceAll(pod, "<pod>")
-              .replace(/: \d+$/, ": <n>"),
-          ];
+        if (!event.success) {
+          const { level, msg } = logLine.parse(value);
+          // Another pod's sidecar may have left a record open; that it was completed is none of this pod's.
+          return level === "warn" ? [] : [msg.replaceAll(pod, "<pod>").replace(/: \d+$/, ": <n>")];
+        }
         if (event.data.event !== "lock") return [event.data.event];
         const { owner, verdict, message, action } = event.data.lock;
         return owner?.pid === writer?.innerPid ? [`${verdict}: ${message} → ${action}`.replaceAll(/process \d+/g, "process <pid>")] : [];
