@@ -1,7 +1,7 @@
 import type { Backend, Recovered } from "./backends/backend.ts";
 import type { AuditRecord } from "./core/record.ts";
 import type { AuditLog } from "./output/audit-log.ts";
-import { writeOutcome, type Remover } from "./remove-lock.ts";
+import { writeOutcome, type Outcome, type Remover } from "./remove-lock.ts";
 
 /** What was found of runs that had crashed, in words. */
 export type Completion = readonly string[];
@@ -31,7 +31,7 @@ async function findOutcome(
   { key, lockVersion }: AuditRecord,
   recovered: readonly Recovered[],
   signal: AbortSignal,
-): Promise<{ readonly action: NonNullable<AuditRecord["action"]>; readonly note: string } | undefined> {
+): Promise<Outcome | undefined> {
   if (recovered.some((lock) => lock.key === key && lock.action === "deleted"))
     return { action: "deleted", note: "completed by a later run, which found the lock moved aside" };
   const now = await backend.readLock(key, signal);

@@ -5,7 +5,17 @@ import { escapeKeyFor, LOCKS_FOLDER } from "../core/key.ts";
 import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts";
 import { parseTimestamp, type EpochNanoseconds, type Nanoseconds } from "../core/time.ts";
 import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, StateRead, WriteCheck } from "./backend.ts";
-import { composeRecords, deleteUntilAnswered, describeRefusedWrite, listPages, MAX_RECORD_BYTES, readUnlessDenied, type ListedPage, collectBytes, type BodyRead } from "./driver.ts";
+import {
+  composeRecords,
+  deleteUntilAnswered,
+  describeRefusedWrite,
+  listPages,
+  MAX_RECORD_BYTES,
+  readUnlessDenied,
+  type ListedPage,
+  collectBytes,
+  type BodyRead,
+} from "./driver.ts";
 import { isTransient, readFailure, wrapGoogleError, type Action } from "./gcs-errors.ts";
 import { readGcsSettings, type GcsSettings } from "./gcs-settings.ts";
 import { openGoogleIdentity } from "./google-identity.ts";
