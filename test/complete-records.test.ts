@@ -4,9 +4,10 @@ import { join } from "node:path";
 
 import { describe, expect, it } from "vitest";
 
+import { check } from "../src/check.ts";
 import { JanitorError } from "../src/errors.ts";
 import { openFileAuditLog } from "../src/output/file-audit-log.ts";
-import { onlyLock, SweepWorld } from "./sweep-world.ts";
+import { onlyLock, RULES, SweepWorld } from "./sweep-world.ts";
 
 /** A world in which runs have ended before they wrote what became of two locks. */
 async function leaveTwoOpen(): Promise<{ readonly world: SweepWorld; readonly first: string; readonly second: string }> {
@@ -58,6 +59,17 @@ describe("a record that cannot be read", () => {
         [second, true],
       ]),
     );
+  });
+
+  it("is told by check as unknown, beside how many are open", async () => {
+    const { world, first } = await leaveTwoOpen();
+    world.backend.recordObjects.set(`${first}.intent.json`, Buffer.from('{"version":2}'));
+    const backends = [{ name: "memory", backend: world.backend, audit: world.audit }];
+    const { items } = await check({ backends, clusters: [], owners: RULES.owners, signal: world.stop.signal });
+    expect(items.find(({ name }) => name === "list records")).toMatchObject({
+      status: "unknown",
+      message: "1 without an outcome in memory/audit/, and 1 that cannot be read: 'audit list' names them",
+    });
   });
 
   it("in a file leaves the removals of others possible", async () => {
