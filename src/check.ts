@@ -74,10 +74,12 @@ async function checkBackend(backend: Backend, audit: AuditLog | undefined, signa
   for (const { action, kind, note } of await backend.checkWrites()) items.push(item(action, kind === "allowed" ? "ok" : kind, note));
   if (audit !== undefined)
     items.push(
-      await tryTo("list records", subject, async () => ({
-        status: "ok",
-        message: `${(await audit.readOpen(signal)).length} without an outcome in ${audit.place}`,
-      })),
+      await tryTo("list records", subject, async () => {
+        const { intents, unreadable } = await audit.readOpen(signal);
+        const message = `${intents.length} without an outcome in ${audit.place}`;
+        if (unreadable.length === 0) return { status: "ok", message };
+        return { status: "unknown", message: `${message}, and ${unreadable.length} that cannot be read: 'audit list' names them` };
+      }),
     );
   const offset = backend.clockOffset();
   if (offset !== undefined)

@@ -87,26 +87,32 @@ function composeIntent(backend: Backend, lock: ObservedLock, bytes: Uint8Array, 
   };
 }
 
+/** What became of an intent. */
+export interface Outcome {
+  readonly action: NonNullable<AuditRecord["action"]>;
+  readonly note?: string;
+}
+
+/** The record of what became of an intent. */
+export function composeOutcome(
+  intent: AuditRecord,
+  { action, note }: Outcome,
+  { runId, janitor, now }: Pick<Remover, "runId" | "janitor" | "now">,
+): AuditRecord {
+  return { ...intent, event: "outcome", at: formatTimestamp(now()), runId, janitor, action, ...(note === undefined ? {} : { note }) };
+}
+
 /** Writes what became of an intent; a failure to do so is told, and mended by the next run. */
 export async function writeOutcome(
   audit: AuditLog,
   intent: AuditRecord,
-  kind: Exclude<EventKind, "intent">,
-  { action, note, restoredAt }: { readonly action: NonNullable<AuditRecord["action"]>; readonly note?: string; readonly restoredAt?: string },
-  { runId, janitor, now }: Pick<Remover, "runId" | "janitor" | "now">,
+  kind: Extract<EventKind, "outcome" | "completed">,
+  outcome: Outcome,
+  remover: Pick<Remover, "runId" | "janitor" | "now">,
 ): Promise<string | undefined> {
-  const outcome: AuditRecord = {
-    ...intent,
-    event: "outcome",
-    at: formatTimestamp(now()),
-    runId,
-    janitor,
-    action,
-    ...(note === undefined ? {} : { note }),
-    ...(restoredAt === undefined ? {} : { restoredAt }),
-  };
+  const { note } = outcome;
   try {
-    await audit.append(outcome, kind);
+    await audit.append(composeOutcome(intent, outcome, remover), kind);
     return note;
   } catch (error) {
     return [note, `the outcome could not be recorded, the next run will do it: ${describeError(error)}`].filter((part) => part !== undefined).join("; ");

@@ -29,7 +29,7 @@ export async function runRestore(id: string, settings: Settings, surroundings: S
       throw new JanitorError("restore-refused", "nothing was put back: the question was not answered with yes", { hint: "--yes does not ask." });
     const note = await restoreLock(backend, audit, removal, { ...composeRemover(), overrides: [] }, stop);
     stdout.write(
-      `${escapeUntrusted(removal.intent.key)} was put back in ${formatIdentity(backend.identity)}. Sweeps leave it alone until a person removes it.${note === undefined ? "" : ` ${note}`}\n`,
+      `${escapeUntrusted(removal.intent.key)} was put back in ${formatIdentity(backend.identity)}. Sweeps leave it alone until a person removes it with unlock --force.${note === undefined ? "" : ` ${note}`}\n`,
     );
     return 0;
   } catch (error) {

@@ -20,7 +20,7 @@ import { RECORDS_FOLDER, type Backend, type BackendOptions, type Deletion, type 
 import {
   compareClocks,
   composeRecords,
-  deleteTwice,
+  deleteUntilAnswered,
   describeRefusedWrite,
   listPages,
   MAX_RECORD_BYTES,
@@ -104,7 +104,7 @@ class AzblobBackend implements Backend {
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {
-    return await deleteTwice(() => this.#tryDelete(key, version), this.#name);
+    return await deleteUntilAnswered(() => this.#tryDelete(key, version), this.#name);
   }
 
   async createLock(key: string, body: Uint8Array): Promise<"created" | "exists"> {

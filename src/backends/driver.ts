@@ -137,19 +137,31 @@ export async function readUnlessDenied(read: () => Promise<LockRead>): Promise<L
 }
 
 /**
- * Sends a conditional delete, and once more on the same condition when nobody answered. What is gone the second time may be gone by the
- * first. Throws `backend-unreachable` when nobody answered twice.
+ * Sends a conditional delete, and again on the same condition while nobody answers, `tries` times at most; `send` is told whether it was sent before. What
+ * is gone then may be gone by an earlier one. Throws `backend-unreachable` when nobody answered at all, and for whatever goes wrong once a delete had no
+ * answer: a refusal of what follows does not tell that the lock is still there.
  */
-export async function deleteTwice(send: () => Promise<Deletion | "unanswered">, backend: string): Promise<Deletion> {
-  const first = await send();
+export async function deleteUntilAnswered(send: (again: boolean) => Promise<Deletion | "unanswered">, backend: string, tries = 2): Promise<Deletion> {
+  const first = await send(false);
   if (first !== "unanswered") return first;
-  const second = await send();
-  if (second === "unanswered") {
-    throw new JanitorError("backend-unreachable", `${backend}: could not remove a lock: the service did not answer twice; it may have been removed`, {
-      hint: "The next run tells.",
-    });
+  for (let sent = 2; sent <= tries; sent += 1) {
+    const next = await followUnanswered(() => send(true), backend);
+    if (next !== "unanswered") return next.kind === "vanished" ? { kind: "deleted-unconfirmed" } : next;
   }
-  return second.kind === "vanished" ? { kind: "deleted-unconfirmed" } : second;
+  throw composeUnknownDelete(backend, `the service did not answer ${tries === 2 ? "twice" : `${tries} times`}; it may have been removed`);
+}
+
+async function followUnanswered<Value>(follow: () => Promise<Value>, backend: string): Promise<Value> {
+  try {
+    return await follow();
+  } catch (error) {
+    throw composeUnknownDelete(backend, `the service did not answer, so it may have been removed; then ${describeWithHint(error)}`, error);
+  }
+}
+
+/** The error after which a record stays open: the next run looks, and completes it. */
+function composeUnknownDelete(backend: string, problem: string, cause?: unknown): JanitorError {
+  return new JanitorError("backend-unreachable", `${backend}: could not remove a lock: ${problem}`, { cause, hint: "The next run tells." });
 }
 
 /** A store's clock less the janitor's, from the Date of an answer; both in milliseconds. A Date has whole seconds: a difference of less says nothing. */

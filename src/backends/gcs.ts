@@ -4,9 +4,18 @@ import { formatIdentity, type BackendIdentity } from "../core/backend-identity.t
 import { escapeKeyFor, LOCKS_FOLDER } from "../core/key.ts";
 import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts";
 import { parseTimestamp, type EpochNanoseconds, type Nanoseconds } from "../core/time.ts";
-import { JanitorError } from "../errors.ts";
 import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, StateRead, WriteCheck } from "./backend.ts";
-import { composeRecords, describeRefusedWrite, listPages, MAX_RECORD_BYTES, readUnlessDenied, type ListedPage, collectBytes, type BodyRead } from "./driver.ts";
+import {
+  composeRecords,
+  deleteUntilAnswered,
+  describeRefusedWrite,
+  listPages,
+  MAX_RECORD_BYTES,
+  readUnlessDenied,
+  type ListedPage,
+  collectBytes,
+  type BodyRead,
+} from "./driver.ts";
 import { isTransient, readFailure, wrapGoogleError, type Action } from "./gcs-errors.ts";
 import { readGcsSettings, type GcsSettings } from "./gcs-settings.ts";
 import { openGoogleIdentity } from "./google-identity.ts";
@@ -109,29 +118,7 @@ class GcsBackend implements Backend {
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {
-    // An emulator may ignore the condition (fake-gcs-server does): the generation is compared right before.
-    const { enforcesConditions } = this.#parts;
-    if (!enforcesConditions) {
-      const present = await this.#findGeneration(key);
-      if (present === undefined) return { kind: "vanished" };
-      if (present !== version) return { kind: "changed" };
-    }
-    for (let sent = 1; sent <= DELETE_TRIES; sent += 1) {
-      try {
-        await this.#within(this.#parts.deleting.file(this.#prefix + key).delete({ ifGenerationMatch: version }));
-        return { kind: "deleted", conditionEnforced: enforcesConditions };
-      } catch (error) {
-        const failure = readFailure(error);
-        if (failure.status === 404) return { kind: sent === 1 ? "vanished" : "deleted-unconfirmed" };
-        if (failure.status === 412) return await this.#resolveConditionNotMet(key, sent);
-        if (!isTransient(failure)) throw wrapGoogleError(error, this.#name, "remove a lock");
-      }
-    }
-    throw new JanitorError(
-      "backend-unreachable",
-      `${this.#name}: could not remove a lock: the service did not answer ${DELETE_TRIES} times; it may have been removed`,
-      { hint: "The next run tells." },
-    );
+    return await deleteUntilAnswered(() => this.#tryDelete(key, version), this.#name, DELETE_TRIES);
   }
 
   async createLock(key: string, body: Uint8Array): Promise<"created" | "exists"> {
@@ -162,9 +149,23 @@ class GcsBackend implements Backend {
     return Promise.resolve();
   }
 
-  async #resolveConditionNotMet(key: string, sent: number): Promise<Deletion> {
-    if ((await this.#findGeneration(key)) !== undefined) return { kind: "changed" };
-    return { kind: sent === 1 ? "vanished" : "deleted-unconfirmed" };
+  async #tryDelete(key: string, version: string): Promise<Deletion | "unanswered"> {
+    // An emulator may ignore the condition (fake-gcs-server does): the generation is compared right before.
+    const { enforcesConditions } = this.#parts;
+    if (!enforcesConditions) {
+      const present = await this.#findGeneration(key);
+      if (present !== version) return { kind: present === undefined ? "vanished" : "changed" };
+    }
+    try {
+      await this.#within(this.#parts.deleting.file(this.#prefix + key).delete({ ifGenerationMatch: version }));
+      return { kind: "deleted", conditionEnforced: enforcesConditions };
+    } catch (error) {
+      const failure = readFailure(error);
+      if (failure.status === 404) return { kind: "vanished" };
+      if (failure.status === 412) return { kind: (await this.#findGeneration(key)) === undefined ? "vanished" : "changed" };
+      if (isTransient(failure)) return "unanswered";
+      throw wrapGoogleError(error, this.#name, "remove a lock");
+    }
   }
 
   async #findGeneration(key: string): Promise<string | undefined> {

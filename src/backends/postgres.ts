@@ -5,7 +5,7 @@ import { LOCKS_FOLDER } from "../core/key.ts";
 import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts";
 import { fromMilliseconds, type Nanoseconds } from "../core/time.ts";
 import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, StateRead, WriteCheck } from "./backend.ts";
-import { composeRecords, deleteTwice, MAX_RECORD_BYTES, readUnlessDenied, describeCircle } from "./driver.ts";
+import { composeRecords, deleteUntilAnswered, MAX_RECORD_BYTES, readUnlessDenied, describeCircle } from "./driver.ts";
 import { isUnanswered, wrapPostgresError, type Action } from "./postgres-errors.ts";
 import { readPostgresSettings, type PostgresSettings, type PostgresTls } from "./postgres-settings.ts";
 
@@ -94,7 +94,7 @@ class PostgresBackend implements Backend {
   }
 
   async deleteLock(key: string, version: string): Promise<Deletion> {
-    return await deleteTwice(() => this.#tryDelete(key, version), this.#name);
+    return await deleteUntilAnswered(() => this.#tryDelete(key, version), this.#name);
   }
 
   async createLock(key: string, body: Uint8Array): Promise<"created" | "exists"> {

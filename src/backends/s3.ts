@@ -21,6 +21,7 @@ import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, StateRead,
 import {
   compareClocks,
   composeRecords,
+  deleteUntilAnswered,
   describeRefusedWrite,
   listPages,
   MAX_RECORD_BYTES,
@@ -122,14 +123,11 @@ class S3Backend implements Backend {
 
   async deleteLock(key: string, version: string): Promise<Deletion> {
     const enforced = this.#enforcesConditions;
-    if (!enforced) {
-      const present = await this.#findEtag(key);
-      if (present === undefined) return { kind: "vanished" };
-      if (present !== version) return { kind: "changed" };
-    }
-    const first = await this.#tryDelete(key, version, enforced, true);
-    if (first === "again") return await this.#deleteAgain(key, version, enforced);
-    return first;
+    // Some servers answer a second delete as if it had removed what the first did: what is there is looked at before it.
+    return await deleteUntilAnswered(
+      (again) => (enforced && !again ? this.#tryDelete(key, version, enforced, true) : this.#deleteCompared(key, version, enforced, true)),
+      this.#name,
+    );
   }
 
   async createLock(key: string, body: Uint8Array): Promise<"created" | "exists"> {
@@ -163,20 +161,7 @@ class S3Backend implements Backend {
     return Promise.resolve();
   }
 
-  /** Sends a delete that got no usable answer once more, on the same condition. What is gone now may be gone by the first. */
-  async #deleteAgain(key: string, version: string, enforced: boolean): Promise<Deletion> {
-    const present = await this.#findEtag(key);
-    if (present === undefined) return { kind: "deleted-unconfirmed" };
-    if (present !== version) return { kind: "changed" };
-    const second = await this.#tryDelete(key, version, enforced, true);
-    if (second === "again")
-      throw new JanitorError("backend-unreachable", `${this.#name}: could not remove a lock: the service did not answer twice; it may have been removed`, {
-        hint: "The next run tells.",
-      });
-    return second.kind === "vanished" ? { kind: "deleted-unconfirmed" } : second;
-  }
-
-  async #tryDelete(key: string, version: string, enforced: boolean, conditional: boolean): Promise<Deletion | "again"> {
+  async #tryDelete(key: string, version: string, enforced: boolean, conditional: boolean): Promise<Deletion | "unanswered"> {
     try {
       // Never a VersionId: in a versioned bucket this puts a delete marker over the current version.
       const command = new DeleteObjectCommand({ Bucket: this.#bucket, Key: this.#prefix + key, ...(conditional ? { IfMatch: `"${version}"` } : {}) });
@@ -187,18 +172,18 @@ class S3Backend implements Backend {
       if (failure.code === "NoSuchKey" || (failure.status === 404 && failure.code !== "NoSuchBucket")) return { kind: "vanished" };
       if (failure.status === 412) return (await this.#findEtag(key)) === undefined ? { kind: "vanished" } : { kind: "changed" };
       // 409 ConditionalRequestConflict: another request was at it; 501: the server knows no condition.
-      if (failure.status === 409) return "again";
-      if (failure.status === 501 && conditional) return await this.#deleteCompared(key, version);
-      if (isTransient(failure)) return "again";
+      if (failure.status === 409) return "unanswered";
+      if (failure.status === 501 && conditional) return await this.#deleteCompared(key, version, false, false);
+      if (isTransient(failure)) return "unanswered";
       throw wrapAwsError(error, this.#name, "remove a lock");
     }
   }
 
-  /** Without a condition, right after a comparison: for a server that refuses to take one. */
-  async #deleteCompared(key: string, version: string): Promise<Deletion | "again"> {
+  /** Right after a comparison; without a condition for a server that refuses to take one. */
+  async #deleteCompared(key: string, version: string, enforced: boolean, conditional: boolean): Promise<Deletion | "unanswered"> {
     const present = await this.#findEtag(key);
     if (present === undefined) return { kind: "vanished" };
-    return present === version ? await this.#tryDelete(key, version, false, false) : { kind: "changed" };
+    return present === version ? await this.#tryDelete(key, version, enforced, conditional) : { kind: "changed" };
   }
 
   async #findEtag(key: string): Promise<string | undefined> {

@@ -18,10 +18,16 @@ export interface AuditLog {
   find(id: string, signal: AbortSignal): Promise<AuditPage>;
   /** Every removal in the log, the oldest first. Throws `record-invalid` on a record that is none. */
   readAll(signal: AbortSignal): Promise<readonly RemovalHistory[]>;
-  /** The intents whose outcome is not known. */
-  readOpen(signal: AbortSignal): Promise<readonly AuditRecord[]>;
-  /** Those of the given keys that `restore` put back. */
+  /** The intents whose outcome is not known. What cannot be read is told, and neither taken for open nor for ended. */
+  readOpen(signal: AbortSignal): Promise<OpenRecords>;
+  /** Those of the given keys that `restore` put back, and those of which a record that cannot be read may say so. */
   findRestored(keys: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>>;
+}
+
+/** What a run that did not end has left in an audit log. */
+export interface OpenRecords {
+  readonly intents: readonly AuditRecord[];
+  readonly unreadable: readonly UnreadableRecord[];
 }
 
 /** A part of an audit log, the newest removal first. What cannot be read is told, and stops nothing. */

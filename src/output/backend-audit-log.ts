@@ -2,8 +2,8 @@ import pLimit from "p-limit";
 
 import type { RecordStore } from "../backends/backend.ts";
 import type { AuditRecord } from "../core/record.ts";
-import { hashKey, parseRecord, sortHistories, type AuditLog } from "./audit-log.ts";
-import { browseStore, findInStore, parseName, READS_AT_ONCE, type RecordName } from "./browse-records.ts";
+import { hashKey, parseRecord, sortHistories, type AuditLog, type OpenRecords } from "./audit-log.ts";
+import { browseStore, findInStore, parseName, readListed, READS_AT_ONCE, type ReadRecord, type RecordName } from "./browse-records.ts";
 
 /** The audit log inside a backend: one object for each event, `<id>.<kind>.json`, created only if absent. */
 export function openBackendAuditLog(records: RecordStore): AuditLog {
@@ -29,15 +29,22 @@ export function openBackendAuditLog(records: RecordStore): AuditLog {
     readOpen: async (signal) => {
       const names = await list(signal);
       const ended = new Set(names.filter(({ kind }) => kind === "outcome" || kind === "completed").map(({ id }) => id));
-      return await readNamed(
-        names.filter(({ id, kind }) => kind === "intent" && !ended.has(id)),
-        signal,
-      );
+      const open = names.filter(({ id, kind }) => kind === "intent" && !ended.has(id));
+      const limit = pLimit(READS_AT_ONCE);
+      return sortOut(await Promise.all(open.map((name) => limit(() => readListed(records, name, signal)))));
     },
+    // By their names alone: what a record that cannot be read says makes no difference.
     findRestored: async (keys, signal) => {
       const hashes = new Map(keys.map((key) => [hashKey(key), key]));
       const restored = (await list(signal)).filter(({ kind }) => kind === "restored").map(({ id }) => hashes.get(id.split("-")[1] ?? ""));
       return new Set(restored.filter((key) => key !== undefined));
     },
+  };
+}
+
+function sortOut(read: readonly ReadRecord[]): OpenRecords {
+  return {
+    intents: read.flatMap((item) => (item.kind === "record" ? [item.record] : [])),
+    unreadable: read.flatMap((item) => (item.kind === "unreadable" ? [item.problem] : [])),
   };
 }

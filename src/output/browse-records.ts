@@ -79,7 +79,8 @@ async function readPage(records: RecordStore, names: readonly RecordName[], sign
   return foldPage(records.place, await Promise.all(names.map((name) => limit(async () => await readListed(records, name, signal)))));
 }
 
-async function readListed(records: RecordStore, name: RecordName, signal: AbortSignal): Promise<ReadRecord> {
+/** Reads one record that a listing named, or tells why it cannot be read. Throws where the store itself cannot be read. */
+export async function readListed(records: RecordStore, name: RecordName, signal: AbortSignal): Promise<ReadRecord> {
   const place = `${records.place}${name.name}`;
   try {
     const message = "it is listed and cannot be read: it is gone since, or too large for a record";

@@ -15,8 +15,8 @@ export interface FaultSwitch {
   readonly hang: () => void;
   /** The connection is cut before the server sees the request. */
   readonly cut: () => void;
-  /** The first delete is done by the server, and its answer lost. */
-  readonly loseAnswerOfDelete: () => void;
+  /** The first delete is done by the server, and its answer lost. `denied`: the server says no to every delete and read that follows. */
+  readonly loseAnswerOfDelete: (whatFollows?: "denied") => void;
   /** The listing goes on for ever with the same token, or ends too early where the protocol lets one see it. */
   readonly lieAboutListing: () => void;
   readonly heal: () => void | Promise<void>;
@@ -420,6 +420,17 @@ export function describeBackendContract({
         const version = await versionOf(KEY);
         faults().loseAnswerOfDelete();
         expect(await backend.deleteLock(KEY, version)).toEqual({ kind: "deleted-unconfirmed" });
+        await faults().heal();
+        expect(await store.get(KEY)).toBeUndefined();
+      });
+
+      it("once a delete had no answer, a refusal of what follows does not tell that the lock is still there", async () => {
+        await store.put(KEY, aLock());
+        const version = await versionOf(KEY);
+        faults().loseAnswerOfDelete("denied");
+        const error = await expectError(backend.deleteLock(KEY, version), "backend-unreachable");
+        expect(error).toMatchObject({ message: expect.stringContaining("it may have been removed"), hint: "The next run tells." });
+        expect(error.cause).toMatchObject({ code: "backend-denied" });
         await faults().heal();
         expect(await store.get(KEY)).toBeUndefined();
       });

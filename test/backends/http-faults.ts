@@ -22,10 +22,12 @@ export function playHttpFaults(proxy: FaultProxy, { kindOf, denial, lie }: Fault
     cut: () => {
       proxy.fault = () => ({ kind: "cut", after: false });
     },
-    loseAnswerOfDelete: () => {
+    loseAnswerOfDelete: (whatFollows) => {
       let lost = false;
       proxy.fault = (seen) => {
-        if (kindOf(seen) !== "delete" || lost) return undefined;
+        const kind = kindOf(seen);
+        if (lost) return whatFollows === "denied" && (kind === "delete" || kind === "read") ? denial(seen) : undefined;
+        if (kind !== "delete") return undefined;
         lost = true;
         return { kind: "cut", after: true };
       };

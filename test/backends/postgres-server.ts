@@ -98,6 +98,8 @@ async function findFreePort(): Promise<number> {
 /** A way to the server that can be bad: silent, cut, or cut once a statement has gone through. */
 export class PostgresProxy extends TcpProxy {
   mode: "pass" | "hang" | "cut" | "lose-delete" = "pass";
+  /** Runs once the server has done a delete whose answer is lost, right before the connection is cut. */
+  meanwhile: () => Promise<void> = () => Promise.resolve();
 
   protected override join(socket: Socket, upstream: Socket): void {
     if (this.mode === "cut") {
@@ -118,8 +120,10 @@ export class PostgresProxy extends TcpProxy {
       upstream.write(bytes);
     });
     upstream.on("data", (bytes) => {
-      if (lost) socket.destroy();
-      else if (this.mode !== "hang") socket.write(bytes);
+      if (lost) {
+        upstream.pause();
+        void this.meanwhile().then(() => socket.destroy());
+      } else if (this.mode !== "hang") socket.write(bytes);
     });
   }
 }

@@ -55,8 +55,9 @@ async function createStore(server: PostgresServer, proxy: PostgresProxy): Promis
       cut: () => {
         proxy.mode = "cut";
       },
-      loseAnswerOfDelete: () => {
+      loseAnswerOfDelete: (whatFollows) => {
         proxy.mode = "lose-delete";
+        proxy.meanwhile = () => (whatFollows === "denied" ? all("REVOKE DELETE ON pulumi_state FROM janitor") : Promise.resolve());
       },
       lieAboutListing: () => {
         throw new Error("a statement's answer is whole, or an error");

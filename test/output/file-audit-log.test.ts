@@ -53,7 +53,7 @@ describe("the audit log in a file", () => {
         [second.key, undefined],
       ]),
     );
-    expect((await log.readOpen(never)).map(({ key }) => key)).toEqual([second.key]);
+    expect((await log.readOpen(never)).intents.map(({ key }) => key)).toEqual([second.key]);
   });
 
   it("writes no event of a removal twice", async () => {
@@ -75,6 +75,33 @@ describe("the audit log in a file", () => {
     const path = join(folder, "audit.ndjson");
     appendFileSync(path, '{"version":2}\n');
     await expect(openFileAuditLog(path, backend).readAll(never)).rejects.toMatchObject({ code: "record-invalid", message: expect.stringContaining("line 1") });
+  });
+
+  it("goes on behind a line of a later version: it is told, and neither open nor ended, and nor is the removal that it names", async () => {
+    const path = join(folder, "audit.ndjson");
+    const log = openFileAuditLog(path, backend);
+    const [first, second] = [anIntent(".pulumi/locks/a/1.json"), anIntent(".pulumi/locks/a/2.json")];
+    await log.append(first, "intent");
+    appendFileSync(path, `${JSON.stringify({ ...first, version: 2, event: "outcome", action: "deleted" })}\n`);
+    expect(await log.append(second, "intent")).toBe("created");
+    expect(await log.readOpen(never)).toEqual({
+      intents: [second],
+      unreadable: [{ place: `${path}, line 2,`, message: expect.stringContaining("a later janitor wrote") }],
+    });
+  });
+
+  it.each<readonly [what: string, line: (restored: AuditRecord) => string, kept: boolean]>([
+    ["is whole, though its intent is not there", (restored) => JSON.stringify(restored), true],
+    ["is of a later version", (restored) => JSON.stringify({ ...restored, version: 2 }), true],
+    ["is of a later version and tells the lock by its id only", ({ id }) => JSON.stringify({ version: 2, event: "put-back", id }), true],
+    ["is broken", (restored) => JSON.stringify(restored).slice(0, -1), true],
+    ["was cut before it was whole, so that nothing was put back", (restored) => JSON.stringify(restored).split(',"restoredAt"')[0] ?? "", false],
+    ["is only an intent of a later version", (restored) => JSON.stringify({ ...restored, version: 2, event: "intent" }), false],
+  ])("P5: a record of a lock that was put back, which %s", async (_what, line, kept) => {
+    const path = join(folder, "audit.ndjson");
+    const [one, other] = [".pulumi/locks/a/1.json", ".pulumi/locks/a/2.json"];
+    appendFileSync(path, `${line({ ...anIntent(one), event: "outcome", action: "deleted", restoredAt: "2026-03-10T13:00:00Z" })}\n`);
+    expect(Array.from(await openFileAuditLog(path, backend).findRestored([one, other], never))).toEqual(kept ? [one] : []);
   });
 
   it("shows the records of its own backend only", async () => {
