@@ -110,8 +110,8 @@ function aProcess(process: Partial<OwnProcess>): OwnProcess {
 
 /** Key and version of the lock whose removal has no outcome. */
 async function findOpenRemoval({ records }: MemoryBackend): Promise<readonly string[]> {
-  const open = await openBackendAuditLog(records).readOpen(new AbortController().signal);
-  return open.flatMap(({ key, lockVersion }) => [key, lockVersion]);
+  const { intents } = await openBackendAuditLog(records).readOpen(new AbortController().signal);
+  return intents.flatMap(({ key, lockVersion }) => [key, lockVersion]);
 }
 
 let pod: PodWorld;
