@@ -29,7 +29,12 @@ const BACKEND_OPTIONS: readonly OptionSpec[] = [
     description: 'where removals are recorded: "backend" (default), or a file that is appended to',
     values: ["backend"],
   },
-  { key: "requestTimeout", flags: "--request-timeout <duration>", kind: "text", description: "the longest that one request may take (default 30s)" },
+  {
+    key: "requestTimeout",
+    flags: "--request-timeout <duration>",
+    kind: "text",
+    description: "the longest that one request, or a credential plugin, may take (default 30s)",
+  },
 ];
 
 /** Which backends the Stacks of a cluster may add. */

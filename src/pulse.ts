@@ -1,5 +1,6 @@
 import type { Following } from "./core/following.ts";
-import type { SweepReport } from "./core/report.ts";
+import { TIMED_OUT, type SweepReport } from "./core/report.ts";
+import { hasFailed } from "./core/watch-due.ts";
 import type { Probe } from "./output/serve-status.ts";
 
 /** Whether a watch goes on, and whether it sees: what `/healthz` and `/readyz` say. */
@@ -19,10 +20,9 @@ export class Pulse {
   }
 
   /** Takes in a sweep of every lock that has ended. */
-  beat({ backends, clusters }: SweepReport): void {
+  beat(report: SweepReport): void {
     this.#beatAt = this.#now();
-    const failed = [...backends, ...clusters].filter(({ error }) => error !== undefined).map(({ name }) => name);
-    this.#problem = failed.length === 0 ? undefined : `could not read ${failed.join(", ")}`;
+    this.#problem = hasFailed(report) ? describeFailure(report) : undefined;
   }
 
   /** Without the right to follow changes a watch does by its interval, and sees all the same. */
@@ -41,4 +41,9 @@ export class Pulse {
     const problems = [...(this.#problem === undefined ? [] : [this.#problem]), ...this.#blind.values()];
     return problems.length === 0 ? { ok: true, message: "ok" } : { ok: false, message: problems.join("; ") };
   };
+}
+
+function describeFailure({ backends, clusters, timedOut = false }: SweepReport): string {
+  const unread = [...backends, ...clusters].filter(({ error }) => error !== undefined).map(({ name }) => name);
+  return [...(unread.length === 0 ? [] : [`could not read ${unread.join(", ")}`]), ...(timedOut ? [TIMED_OUT] : [])].join("; ");
 }

@@ -63,7 +63,10 @@ export interface SweepFacts {
   /** How many locks were not selected. */
   readonly leftOut: number;
   readonly warnHeldAfter: Nanoseconds;
+  /** By its deadline or by a signal. */
   readonly cutShort: boolean;
+  /** By its deadline. */
+  readonly timedOut?: boolean;
   readonly failOn: readonly FailOn[];
 }
 
@@ -97,6 +100,7 @@ export function composeReport(facts: SweepFacts): SweepReport {
     ...(stacks === undefined ? {} : { stacks }),
     refusals: [...facts.refusals],
     warnings: [...facts.warnings, ...warnAfterUnlock(locks), ...warnOfHolders(locks, facts.warnHeldAfter), ...warnOfLeftOut(facts.leftOut)],
+    ...(facts.timedOut === true ? { timedOut: true } : {}),
     summary: summarize(locks),
     exitCode: chooseExitCode(
       // A cluster that could not be read is a failure only where it was needed and left a lock undecided.

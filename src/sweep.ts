@@ -370,6 +370,7 @@ class Sweep {
       leftOut: this.#leftOut,
       warnHeldAfter: this.#settings.warnHeldAfter,
       cutShort: deadline.aborted || stop.aborted,
+      timedOut: deadline.aborted,
       failOn: this.#settings.failOn,
     });
   }

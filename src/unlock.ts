@@ -120,6 +120,7 @@ export async function forceUnlock(
       leftOut: 0,
       warnHeldAfter: settings.warnHeldAfter,
       cutShort: signal.aborted,
+      timedOut: parts.deadline.aborted,
       failOn: [],
     });
   const { afterUnlock } = settings;

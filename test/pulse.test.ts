@@ -30,6 +30,16 @@ it("is ready once a sweep has ended that could read everything, and not while th
   expect(pulse.ready().ok).toBe(true);
 });
 
+it("is not ready after a sweep whose time ran out while a cluster gave no answer", async () => {
+  const world = new SweepWorld();
+  world.addLock("iac-runner-gone");
+  pulse.beat(await world.sweepPastDeadline());
+  expect(pulse.ready()).toEqual({ ok: false, message: "the time for the sweep (--timeout) ran out before its end" });
+  expect(pulse.healthy().ok).toBe(true);
+  await beat();
+  expect(pulse.ready().ok).toBe(true);
+});
+
 it("is not ready while changes do not come, unless the right to them is missing", async () => {
   await beat();
   pulse.follow({ ...PODS, trouble: { problem: "no answer", denied: false } });

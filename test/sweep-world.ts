@@ -75,6 +75,16 @@ export class SweepWorld {
     );
   }
 
+  /** A sweep whose deadline comes while its cluster gives no answer. */
+  async sweepPastDeadline(settings: Partial<SweepSettings> = {}): Promise<SweepReport> {
+    const deadline = new AbortController();
+    this.cluster.before = () => {
+      deadline.abort();
+      throw new Error("aborted");
+    };
+    return await this.sweep(settings, { deadline: deadline.signal });
+  }
+
   async readRecords(): Promise<readonly RemovalHistory[]> {
     return await this.audit.readAll(new AbortController().signal);
   }

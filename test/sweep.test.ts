@@ -205,6 +205,23 @@ describe("what stops a sweep", () => {
   });
 });
 
+describe("the deadline", () => {
+  it("P5: before judging leaves every lock in the report, which says that time ran out", async () => {
+    const world = new SweepWorld();
+    world.addLock("iac-runner-a");
+    const report = await world.sweepPastDeadline();
+    expect(onlyLock(report)).toMatchObject({ verdict: "undetermined", reason: "interrupted", action: "keep" });
+    expect(report).toMatchObject({ timedOut: true, clusters: [], exitCode: 3 });
+  });
+
+  it("is not mentioned where the sweep ends before it, or by a signal", async () => {
+    const world = new SweepWorld();
+    expect(await world.sweep()).not.toHaveProperty("timedOut");
+    world.stop.abort();
+    expect(await world.sweep()).not.toHaveProperty("timedOut");
+  });
+});
+
 describe("a backend that cannot be read", () => {
   it("P5: is an error, never an empty list, and does not stop the others", async () => {
     const world = new SweepWorld();

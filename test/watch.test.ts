@@ -17,6 +17,8 @@ class WatchedWorld extends SweepWorld {
   readonly #startedAt: EpochNanoseconds = this.now;
   readonly #plan: { readonly at: EpochNanoseconds; readonly happen: () => void }[] = [];
   sign: (sign: ClusterSign) => void = () => undefined;
+  /** What ends the sweeps that begin from now on. */
+  deadline: AbortSignal = new AbortController().signal;
   /** By how much the janitor's clock is ahead. */
   clockAhead: Nanoseconds = 0n;
 
@@ -42,7 +44,7 @@ class WatchedWorld extends SweepWorld {
         now: () => this.now + this.clockAhead,
         sleep: (milliseconds, signal) => this.#pass(BigInt(milliseconds) * 1_000_000n, signal),
         newRunId: () => `run-${this.sweeps.length + 1}`,
-        newDeadline: () => new AbortController().signal,
+        newDeadline: () => this.deadline,
         janitor: { version: "0.0.0-test", hostname: "test" },
         stop: this.stop.signal,
         onEvent: (event) => this.events.push(event),
@@ -187,6 +189,15 @@ describe("when a watch looks", () => {
     const told = await world.watch(100n * SECOND);
     expect(world.times).toEqual([0, 30, 60]);
     expect(told).toEqual(["problem gs://state", "solved gs://state"]);
+  });
+
+  it("soon after a sweep whose time ran out, and tells that the next one had time", async () => {
+    const world = new WatchedWorld();
+    world.deadline = AbortSignal.abort();
+    world.at(20n * SECOND, () => (world.deadline = new AbortController().signal));
+    const told = await world.watch(100n * SECOND);
+    expect(world.times).toEqual([0, 30]);
+    expect(told).toEqual(["problem timeout", "solved timeout"]);
   });
 });
 

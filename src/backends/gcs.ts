@@ -6,15 +6,16 @@ import { describeTooLarge, MAX_LOCK_BYTES, parseLockBody } from "../core/lock.ts
 import { parseTimestamp, type EpochNanoseconds, type Nanoseconds } from "../core/time.ts";
 import type { Backend, BackendOptions, Deletion, LockEntry, LockRead, StateRead, WriteCheck } from "./backend.ts";
 import {
+  collectBytes,
+  compareClocks,
   composeRecords,
   deleteUntilAnswered,
   describeRefusedWrite,
   listPages,
   MAX_RECORD_BYTES,
   readUnlessDenied,
-  type ListedPage,
-  collectBytes,
   type BodyRead,
+  type ListedPage,
 } from "./driver.ts";
 import { isTransient, readFailure, wrapGoogleError, type Action } from "./gcs-errors.ts";
 import { readGcsSettings, type GcsSettings } from "./gcs-settings.ts";
@@ -81,6 +82,7 @@ class GcsBackend implements Backend {
   readonly #name: string;
   readonly #prefix: string;
   readonly #parts: GcsParts;
+  #clockOffset: Nanoseconds | undefined;
 
   constructor(identity: BackendIdentity, { prefix, credential }: GcsSettings, parts: GcsParts) {
     this.identity = identity;
@@ -140,9 +142,9 @@ class GcsBackend implements Backend {
     return [{ action, kind: "allowed", note: "tried on an object that is not there" }, recording];
   }
 
-  /** The SDK does not hand out the Date of its answers. */
+  /** By the latest read: of any other answer the SDK hands out the body alone. */
   clockOffset(): Nanoseconds | undefined {
-    return undefined;
+    return this.#clockOffset;
   }
 
   close(): Promise<void> {
@@ -235,13 +237,19 @@ class GcsBackend implements Backend {
 
   async #readStart(key: string, limit: number): Promise<Downloaded> {
     const file = this.#parts.reading.file(this.#prefix + key);
+    const onHeaders = ({ date }: Headers): void => this.#readClock(date);
     try {
-      return await readStream(file, limit, limit);
+      return await readStream(file, { limit, end: limit, onHeaders });
     } catch (error) {
       // An empty object has no part that could be asked for.
       if (readFailure(error).status !== 416) throw error;
-      return await readStream(file, limit, undefined);
+      return await readStream(file, { limit, onHeaders });
     }
+  }
+
+  #readClock(date: unknown): void {
+    const at = typeof date === "string" ? Date.parse(date) : Number.NaN;
+    if (!Number.isNaN(at)) this.#clockOffset = compareClocks(at, this.#parts.now());
   }
 
   /** The SDK's own time limits do not hold for a server that is silent, or one that cuts every connection. */
@@ -266,10 +274,13 @@ class GcsBackend implements Backend {
 
 /**
  * One request, for no more than one byte above the limit: the SDK sends a request again whose answer is not read to its end, and the next one then gets none. The generation comes in a header beside the content (https://cloud.google.com/storage/docs/xml-api/reference-headers#xgooggeneration). */
-async function readStream(file: File, limit: number, end: number | undefined): Promise<Downloaded> {
+async function readStream(file: File, { limit, end, onHeaders }: StreamRead): Promise<Downloaded> {
   const stream = file.createReadStream({ validation: false, decompress: false, ...(end === undefined ? {} : { end }) });
-  const headers = new Promise<Readonly<Record<string, unknown>>>((done, fail) => {
-    stream.once("response", (response: { readonly headers: Readonly<Record<string, unknown>> }) => done({ ...response.headers }));
+  const headers = new Promise<Headers>((done, fail) => {
+    stream.once("response", (response: { readonly headers: Headers }) => {
+      onHeaders(response.headers);
+      done({ ...response.headers });
+    });
     stream.once("error", fail);
   });
   const bytes = await collectBytes(stream, limit);
@@ -277,6 +288,16 @@ async function readStream(file: File, limit: number, end: number | undefined): P
   const generation = String(generationHeader);
   const whole = /\/(\d+)$/.exec(String(range))?.[1];
   return bytes === undefined ? { kind: "too-large", size: whole === undefined ? limit + 1 : Number(whole), generation } : { kind: "whole", bytes, generation };
+}
+
+type Headers = Readonly<Record<string, unknown>>;
+
+interface StreamRead {
+  readonly limit: number;
+  /** The last byte that is asked for; without it, all. */
+  readonly end?: number;
+  /** Told as soon as they come: their Date is of that moment, however long the body takes. */
+  readonly onHeaders: (headers: Headers) => void;
 }
 
 type Downloaded = { readonly generation: string } & BodyRead;

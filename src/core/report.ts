@@ -186,10 +186,15 @@ export const sweepReport = z.object({
   /** Why no removal was begun, or not all: a safety valve, a declined question, a signal. */
   refusals: z.array(z.string()),
   warnings: z.array(z.string()),
+  /** True where the time for the sweep (`--timeout`) ran out before its end: what it had not seen by then is not in here. */
+  timedOut: z.boolean().exactOptional(),
   summary,
   exitCode: z.int(),
 });
 export type SweepReport = z.infer<typeof sweepReport>;
+
+/** What to say of a report that is `timedOut`. */
+export const TIMED_OUT = "the time for the sweep (--timeout) ran out before its end";
 
 /** Counts what a report says. */
 export function summarize(locks: readonly ReportedLock[]): Summary {

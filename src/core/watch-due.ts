@@ -12,9 +12,9 @@ const AFTER_FAILURE: Nanoseconds = 30n * SECOND;
 /** Beyond any interval. */
 const MOST_DOUBLINGS = 20;
 
-/** True where a sweep could not read a backend or a cluster. */
-export function hasFailed({ backends, clusters }: SweepReport): boolean {
-  return [...backends, ...clusters].some(({ error }) => error !== undefined);
+/** True where a sweep could not read a backend or a cluster, or had no time to: one that waits for an answer has no error to tell. */
+export function hasFailed({ backends, clusters, timedOut = false }: SweepReport): boolean {
+  return timedOut || [...backends, ...clusters].some(({ error }) => error !== undefined);
 }
 
 /** What the time to look again depends on. */

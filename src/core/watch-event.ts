@@ -1,6 +1,6 @@
 import * as z from "zod";
 
-import { backendIdentity, reportedLock, type ReportedLock, type SweepReport, isGone } from "./report.ts";
+import { backendIdentity, isGone, reportedLock, TIMED_OUT, type ReportedLock, type SweepReport } from "./report.ts";
 
 const event = { version: z.literal(1), at: z.iso.datetime(), runId: z.string() };
 
@@ -10,7 +10,7 @@ export const watchEvent = z.discriminatedUnion("event", [
   z.object({ ...event, event: z.literal("lock"), lock: reportedLock }),
   /** A lock is no longer there, and it was not the janitor that removed it. */
   z.object({ ...event, event: z.literal("released"), backend: backendIdentity, key: z.string() }),
-  /** A backend or a cluster cannot be read, or a removal was refused. */
+  /** A backend or a cluster cannot be read, a removal was refused, or the time for a sweep ran out. */
   z.object({ ...event, event: z.literal("problem"), source: z.string(), message: z.string() }),
   /** It is over. */
   z.object({ ...event, event: z.literal("solved"), source: z.string() }),
@@ -57,6 +57,7 @@ function listProblems(report: SweepReport): ReadonlyMap<string, string> {
   return new Map([
     ...report.backends.flatMap(({ name, error }) => (error === undefined ? [] : [[name, error.message] as const])),
     ...report.clusters.flatMap(({ name, error }) => (error === undefined ? [] : [[`cluster ${name}`, error] as const])),
+    ...(report.timedOut === true ? [["timeout", TIMED_OUT] as const] : []),
     ...(report.refusals.length === 0 ? [] : [["refusal", report.refusals.join("; ")] as const]),
   ]);
 }

@@ -20,6 +20,8 @@ export interface ApiClientOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Milliseconds. */
   readonly requestTimeout: number;
+  /** The longest wait for credentials, in milliseconds; `requestTimeout` when absent. */
+  readonly credentialTimeout?: number;
   readonly now: () => number;
 }
 
@@ -170,9 +172,9 @@ export class ApiClient {
 
   /** The way to the cluster. It, and the client with it, is loaded with the first request: an idle sweep sends none. */
   async #connect(): Promise<Connection> {
-    const { access, env } = this.#options;
+    const { access, env, requestTimeout, credentialTimeout = requestTimeout } = this.#options;
     if (this.#connection === undefined) this.#renewedAt = this.#options.now();
-    this.#connection ??= import("./connection.ts").then(({ connect }) => connect(access, env));
+    this.#connection ??= import("./connection.ts").then(({ connect }) => connect(access, { env, credentialTimeout }));
     try {
       return await this.#connection;
     } catch (error) {

@@ -7,8 +7,10 @@ import { Agent, EnvHttpProxyAgent, interceptors, ProxyAgent, request, type Dispa
 import * as z from "zod";
 
 import { quoteUntrusted } from "../core/text.ts";
+import { formatDuration, fromMilliseconds } from "../core/time.ts";
 import { JanitorError, systemCode } from "../errors.ts";
 import { chooseProxy } from "./choose-proxy.ts";
+import { followPlugins, type CredentialPlugins } from "./credential-plugins.ts";
 import { describeKubeconfigError, type ClusterAccess } from "./kubeconfig.ts";
 import { openSocket, type ApiSocket } from "./open-socket.ts";
 import { pickDefined } from "./pick-defined.ts";
@@ -58,6 +60,19 @@ interface Credentials {
   readonly tls: TlsMaterial;
 }
 
+/** What a connection needs beside the way to the cluster. */
+export interface ConnectionOptions {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The longest wait for credentials, in milliseconds. */
+  readonly credentialTimeout: number;
+}
+
+/** A kubeconfig as it was read, and what runs for it. */
+interface Configured {
+  readonly config: KubeConfig;
+  readonly plugins: CredentialPlugins;
+}
+
 /** Only reads are sent again; Retry-After is respected, up to maxTimeout (https://undici.nodejs.org/#/docs/api/RetryAgent). */
 const RETRY = interceptors.retry({
   maxRetries: 3,
@@ -69,8 +84,12 @@ const RETRY = interceptors.retry({
 });
 
 /** Opens the way to a cluster: server, credentials and proxy as kubectl would take them. Nothing is sent yet. Throws `cluster-not-configured`. */
-export function connect(access: ClusterAccess, env: Readonly<Record<string, string | undefined>>): Connection {
-  let config = loadConfig(access);
+export function connect(access: ClusterAccess, { env, credentialTimeout }: ConnectionOptions): Connection {
+  const load = (): Configured => {
+    const config = loadConfig(access);
+    return { config, plugins: followPlugins(config) };
+  };
+  let configured = load();
   // One dispatcher for all requests: client-node would make a new one, and a new TLS connection, for each.
   let current: { readonly tls: TlsMaterial; readonly dispatcher: Dispatcher } | undefined;
   let pending: Promise<Credentials> | undefined;
@@ -78,20 +97,27 @@ export function connect(access: ClusterAccess, env: Readonly<Record<string, stri
     if (current !== undefined && isDeepStrictEqual(current.tls, tls)) return current.dispatcher;
     // What is under way on the old one may end.
     current?.dispatcher.close().catch(() => undefined);
-    current = { tls, dispatcher: openDispatcher(config, tls, env) };
+    current = { tls, dispatcher: openDispatcher(configured.config, tls, env) };
     return current.dispatcher;
   };
   // A watch that was cut off is not sent again as it was: it goes on at another version, and whoever follows it is told.
   const sendAgain = (dispatcher: Dispatcher, silence: number | undefined): Dispatcher => (silence === undefined ? dispatcher.compose(RETRY) : dispatcher);
+  const begin = (): Promise<Credentials> => {
+    const begun: Promise<Credentials> = readInTime(configured, access, credentialTimeout).finally(() => {
+      // After a renewal another read may be under way.
+      if (pending === begun) pending = undefined;
+    });
+    return begun;
+  };
   const takeCredentials = async (signal: AbortSignal): Promise<Credentials> => {
     // Requests that begin together run a credential plugin once. A plugin may wait for a person, so the signal ends the wait.
-    pending ??= readCredentials(config, access).finally(() => (pending = undefined));
+    pending ??= begin();
     return await untilAborted(pending, signal);
   };
   return {
     send: async ({ method, path, body, timeout, silence, signal }) => {
       const { headers, tls } = await takeCredentials(signal);
-      return await request(`${serverOf(config)}${path}`, {
+      return await request(`${serverOf(configured.config)}${path}`, {
         method,
         headers: { accept: "application/json", ...(body === undefined ? {} : { "content-type": contentTypeOf(method) }), ...headers },
         ...(body === undefined ? {} : { body }),
@@ -103,13 +129,14 @@ export function connect(access: ClusterAccess, env: Readonly<Record<string, stri
     },
     openSocket: async (path, protocols, signal) => {
       const { headers, tls } = await takeCredentials(signal);
-      return openSocket(dispatcherFor(tls), { url: `${serverOf(config)}${path}`, protocols, headers });
+      return openSocket(dispatcherFor(tls), { url: `${serverOf(configured.config)}${path}`, protocols, headers });
     },
     renew: () => {
-      config = loadConfig(access);
+      configured = load();
       pending = undefined;
     },
     close: async () => {
+      configured.plugins.end();
       await current?.dispatcher.destroy();
     },
   };
@@ -172,6 +199,24 @@ function serverOf(config: KubeConfig): string {
   return (config.getCurrentCluster()?.server ?? "").replace(/\/+$/, "");
 }
 
+/** Reads credentials, and gives up after a time: a plugin that hangs would hold up every request to come. */
+async function readInTime({ config, plugins }: Configured, access: ClusterAccess, limit: number): Promise<Credentials> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, fail) => {
+    timer = setTimeout(() => {
+      fail(new CredentialError(describeLateCredentials(config, access, limit)));
+      plugins.end();
+    }, limit);
+    // What is waited for keeps the process, and once the connection is closed nothing has to.
+    timer.unref();
+  });
+  try {
+    return await Promise.race([readCredentials(config, access), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 async function readCredentials(config: KubeConfig, access: ClusterAccess): Promise<Credentials> {
   const fresh: RequestOptions = {};
   try {
@@ -187,6 +232,16 @@ async function readCredentials(config: KubeConfig, access: ClusterAccess): Promi
 }
 
 const execUser = z.object({ exec: z.object({ command: z.string() }) });
+
+/** A person may have to answer the plugin, or to log in again. */
+function describeLateCredentials(config: KubeConfig, access: ClusterAccess, limit: number): string {
+  const context = access.kind === "context" ? ` of context ${quoteUntrusted(access.context)}` : "";
+  const time = formatDuration(fromMilliseconds(limit));
+  const plugin = execUser.safeParse(config.getCurrentUser());
+  if (!plugin.success) return `the credentials${context} could not be read within ${time}: run kubectl to see why, or raise --request-timeout`;
+  const name = quoteUntrusted(plugin.data.exec.command);
+  return `the credential plugin ${name}${context} gave no credentials within ${time}: run kubectl to see what it waits for, or raise --request-timeout`;
+}
 
 /** Why there are no credentials, in words of our own: a plugin's output, and what a JSON parser quotes of it, may hold the token. */
 function describeCredentialFailure(config: KubeConfig, error: unknown): string {

@@ -18,15 +18,24 @@ export interface OpenClustersOptions extends AccessOptions {
  */
 export function openClusters(options: OpenClustersOptions): readonly ClusterSource[] {
   const { namespaces, env, requestTimeout, now } = options;
+  const credentialTimeout = limitCredentials(requestTimeout, process.stdin.isTTY);
   return findClusters(options).map((access) => {
     const ownPod = access.kind === "in-cluster" ? findOwnPod(access, env) : undefined;
     return openLiveCluster({
       name: access.kind === "context" ? access.context : "in-cluster",
-      client: new ApiClient({ access, env, requestTimeout, now }),
+      client: new ApiClient({ access, env, requestTimeout, credentialTimeout, now }),
       namespaces,
       ownPod,
     });
   });
+}
+
+/** Milliseconds that a person may take to log in where a credential plugin asks for it. */
+const LONGEST_LOGIN = 300_000;
+
+/** How long credentials may take, in milliseconds: as long as any request, and at a terminal as long as a person. */
+export function limitCredentials(requestTimeout: number, atTerminal: boolean): number {
+  return atTerminal ? Math.max(requestTimeout, LONGEST_LOGIN) : requestTimeout;
 }
 
 /** The pod that the janitor runs in, by the downward API; a pod's own hostname is its name unless something changed it. There always is one to look for. */

@@ -27,7 +27,7 @@ const ADVICE: Readonly<Record<AdvisedReason, string | undefined>> = {
   "stacks-not-listed":
     "The right to list Stacks is missing (`pulumi-lock-janitor check`), or they are not in the file of `--pods-from`. Without them: `--require-stack=no`.",
   "status-older": "The pod's status may be older than the lock: run again in a minute.",
-  "lock-undated": "Wait until the pod is over or runs again. If you know that its update has ended: `unlock`.",
+  "lock-undated": `Wait until the pod is over or runs again, or look at the pod yourself. ${BY_HAND}`,
   "no-pattern": "No owner pattern matches its host. If that is a pod of a runner of yours: `--owner`.",
   "no-stack": "A lock without a Stack here belongs to another cluster, or its Stack was deleted: then `--require-stack=no`.",
   "node-name": `Its host is a node's name: a pod in the host's network may have written it, or the node itself. ${BY_HAND}`,

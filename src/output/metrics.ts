@@ -36,7 +36,7 @@ export function openMetrics(version: string): Metrics {
     buckets: [0.1, 0.5, 1, 5, 10, 30, 60, 300],
     registers,
   });
-  const lastSuccess = gauge("last_success_timestamp_seconds", "When a sweep of every lock last read every backend and cluster it needed.", []);
+  const lastSuccess = gauge("last_success_timestamp_seconds", "When a sweep of every lock last read every backend and cluster it needed, in time.", []);
   const errors = counter("errors_total", "Backends and clusters that could not be read, by kind of error.", ["kind", "source"]);
   const following = gauge("following", "Whether changes of this kind of object come; 0: they are found when the interval ends.", ["cluster", "resource"]);
   // A counter that is first seen at 1 has not increased, for Prometheus (https://prometheus.io/docs/practices/instrumentation/#avoid-missing-metrics).

@@ -57,6 +57,8 @@ export interface ContractedBackend {
   readonly listingCannotLie?: string;
   /** What the preflight can tell without writing; both, unless said otherwise. */
   readonly preflight?: readonly ["allowed" | "unknown", "allowed" | "unknown"];
+  /** Why the store tells no time of its own. */
+  readonly clockUntold?: string;
   /** Why the tests of a bad network do not apply; absent for every backend that has one. */
   readonly withoutNetwork?: string;
 }
@@ -78,6 +80,7 @@ export function describeBackendContract({
   withoutNetwork,
   racesUntold,
   listingCannotLie,
+  clockUntold,
   slowPeer,
   preflight: [mayRemove, mayRecord] = ["allowed", "allowed"],
 }: ContractedBackend): void {
@@ -208,6 +211,14 @@ export function describeBackendContract({
         const entry = (await listAll(backend))[0];
         const storedAt = (read.kind === "found" ? read.storedAt : undefined) ?? entry?.storedAt ?? 0n;
         expect(Math.abs(Number(storedAt / 1_000_000n) - Date.now())).toBeLessThan(60_000);
+      });
+
+      it("tells the store's clock once a lock was read, where the store has one", async () => {
+        await store.put(KEY, aLock());
+        await backend.readLock(KEY, never);
+        const offset = backend.clockOffset();
+        const told = offset === undefined ? "nothing" : Math.abs(Number(offset / 1_000_000n)) < 5_000 ? "about the same" : `${offset} ns`;
+        expect(told).toBe(clockUntold === undefined ? "about the same" : "nothing");
       });
 
       it("tells a lock that is gone", async () => {

@@ -49,6 +49,7 @@ describeBackendContract({
   start: () => Promise.resolve({ create: () => Promise.resolve(createStore()), stop: () => Promise.resolve() }),
   severalPages: 2_500,
   folderMarkers: [],
+  clockUntold: "a folder's times are its writers'",
   withoutNetwork: "a folder has none; what a crash leaves is tested in test/cli/crash.test.ts",
 });
 

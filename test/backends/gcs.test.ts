@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 
+import type { Backend } from "../../src/backends/backend.ts";
 import { wrapGoogleError } from "../../src/backends/gcs-errors.ts";
 import { readGcsSettings } from "../../src/backends/gcs-settings.ts";
 import { openGcs } from "../../src/backends/gcs.ts";
@@ -139,5 +140,29 @@ describe("what GCS refuses (C37)", () => {
     expect([deletes.length, new Set(deletes).size]).toEqual([3, 1]);
     await proxy.stop();
     await stub.stop();
+  });
+});
+
+describe("the clock of GCS", () => {
+  const key = ".pulumi/locks/a/1.json";
+  let stub: GcsStub;
+  beforeEach(async () => {
+    stub = new GcsStub();
+    await stub.start();
+    stub.buckets.set("b", new Map());
+    return async () => await stub.stop();
+  });
+  const openBehind = async (milliseconds: number): Promise<Backend> =>
+    await openGcs({ url: "gs://b", env: { STORAGE_EMULATOR_HOST: `127.0.0.1:${stub.port}` }, requestTimeout: 1_500, now: () => Date.now() - milliseconds });
+
+  it.each([
+    ["a lock", aLock()],
+    ["an empty one, which is asked for twice", new Uint8Array()],
+  ])("is that of the answer to a read of %s", async (_, body) => {
+    stub.put("b", key, body);
+    const backend = await openBehind(3_600_000);
+    expect(backend.clockOffset()).toBeUndefined();
+    await backend.readLock(key, never);
+    expect(Math.abs(Number((backend.clockOffset() ?? 0n) / 1_000_000_000n) - 3_600)).toBeLessThanOrEqual(2);
   });
 });

@@ -7,10 +7,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { generate } from "selfsigned";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { ApiClient, type ApiAnswer } from "../../src/kubernetes/api-client.ts";
 import { findClusters } from "../../src/kubernetes/kubeconfig.ts";
+import { limitCredentials } from "../../src/kubernetes/open-clusters.ts";
 import { FaultProxy } from "../backends/fault-proxy.ts";
 import { StubApiServer } from "./stub-api-server.ts";
 
@@ -194,6 +195,60 @@ describe("credentials that cannot be had are a problem of that cluster, told wit
     const began = Date.now();
     await expect(get(AbortSignal.timeout(200))).rejects.toThrow(/timeout/);
     expect(Date.now() - began).toBeLessThan(2_000);
+  });
+});
+
+describe("a plugin that hangs", () => {
+  const isRunning = (file: string): boolean => {
+    try {
+      return process.kill(Number(readFileSync(join(folder, file), "utf8")), 0);
+    } catch {
+      return false;
+    }
+  };
+  const openHung = (script = "exec sleep 60"): ApiClient => open({ user: { exec: { ...EXEC, command: writePlugin(`echo $$ > ${folder}/pid; ${script}`) } } });
+
+  it("is given up after a request's time, with what to do, and the next try begins anew", async () => {
+    openHung();
+    const answer = await get();
+    expect(answer).toMatchObject({
+      kind: "unreachable",
+      problem: `the credential plugin "${folder}/plugin" of context "a" gave no credentials within 1 s: run kubectl to see what it waits for, or raise --request-timeout`,
+    });
+    writePlugin(`echo '{"status":{"token":"t"}}'`);
+    expect((await get()).kind).toBe("ok");
+  });
+
+  it("is given up once for requests that wait together", async () => {
+    openHung(`echo run >> ${folder}/runs; exec sleep 60`);
+    const answers = await Promise.all([get(), get(), get()]);
+    expect(answers.map(({ kind }) => kind)).toEqual(["unreachable", "unreachable", "unreachable"]);
+    expect(readFileSync(join(folder, "runs"), "utf8")).toBe("run\n");
+  });
+
+  it.each([
+    ["that can be asked", "exec sleep 60"],
+    ["that does not listen", "trap '' TERM; while :; do sleep 1; done"],
+  ])("is ended then, one %s", async (_, script) => {
+    openHung(script);
+    await get();
+    await vi.waitFor(() => expect(isRunning("pid")).toBe(false), { timeout: 4_000 });
+  });
+
+  it("is ended with the connection, when a deadline came first", async () => {
+    openHung();
+    await expect(get(AbortSignal.timeout(300))).rejects.toThrow(/timeout/);
+    expect(isRunning("pid")).toBe(true);
+    await client.close();
+    await vi.waitFor(() => expect(isRunning("pid")).toBe(false), { timeout: 2_000 });
+  });
+
+  it.each([
+    ["a request's time", 30_000, false, 30_000],
+    ["at a terminal, where it may ask a person, five minutes", 30_000, true, 300_000],
+    ["at a terminal no less than a request's time", 600_000, true, 600_000],
+  ])("has %s", (_, requestTimeout, atTerminal, limit) => {
+    expect(limitCredentials(requestTimeout, atTerminal)).toBe(limit);
   });
 });
 

@@ -122,6 +122,11 @@ describe("how to fix what the janitor may not touch", () => {
     expect(advice).toContain(cure);
   });
 
+  it("lock-undated: by hand only with --force, as unlock itself refuses what is undetermined", () => {
+    const [, advice = ""] = renderMarkdown(aReport([aLock({ verdict: "undetermined", reason: "lock-undated", action: "keep" })])).split("What to do:");
+    expect(advice.match(/unlock[^`]*/g)).toEqual(["unlock --force <id>"]);
+  });
+
   it("an unreadable lock: both ways by hand; once for many, and not for what was removed", () => {
     const unreadable = aLock({ verdict: "unreadable", reason: "empty", action: "keep" });
     const [, advice = ""] = renderMarkdown(aReport([unreadable, unreadable])).split("What to do:");

@@ -59,6 +59,12 @@ describe("the metrics of a sweep of every lock", () => {
     expect(await samplesOf(metrics, "errors_total")).toEqual(['{kind="cluster",source="test"} 1']);
   });
 
+  it("a sweep whose time ran out did not go well, though nothing told of an error", async () => {
+    const metrics = openMetrics("1.2.3");
+    metrics.observe(await (await aWorld()).sweepPastDeadline(), true);
+    expect(await samplesOf(metrics, "last_success_timestamp_seconds")).toEqual(["0"]);
+  });
+
   it("what has not happened yet is there as 0, so that its first time is an increase", async () => {
     const metrics = openMetrics("1.2.3");
     expect(await samplesOf(metrics, "refusals_total")).toEqual(['{kind="max-deletions"} 0']);
