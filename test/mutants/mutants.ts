@@ -239,7 +239,7 @@ export const MUTANTS: readonly Mutant[] = [
     "return pod.createdAt > owner.lockedAt &&",
   ),
   mutant("--settle is ignored", "core/finding.ts", "suspect.pod.createdAt <= suspect.seenAt - suspect.settle", "suspect.pod.createdAt <= suspect.seenAt"),
-  mutant("--min-age is ignored", "core/decide.ts", "if (age >= settings.minAge)", "if (age >= 0n)"),
+  mutant("--min-age is ignored", "core/decide.ts", "if (age >= minAge)", "if (age >= 0n)"),
   mutant("a list cut short is taken as whole", "core/decide.ts", 'if (pods.kind === "incomplete")\n', 'if (pods.kind === "incomplete" && pods.total === 0)\n'),
   mutant("an ephemeral container does not count", "core/finding.ts", 'kind === "ephemeral" || named.includes(name)', "named.includes(name)"),
   mutant(
