@@ -64,7 +64,8 @@ export class Lane {
     return await waitFor(
       `the lock of ${pod}`,
       () => {
-        const [name] = existsSync(folder) ? readdirSync(folder) : [];
+        // gocloud writes beside it first, under another name.
+        const name = existsSync(folder) ? readdirSync(folder).find((file) => file.endsWith(".json")) : undefined;
         const [process] = name === undefined ? [] : findProcesses("pulumi", [`FIELD_STACK=${stack}`, `HOSTNAME=${pod}`]);
         return Promise.resolve(
           name === undefined || process === undefined ? undefined : { ...process, pod, lockFile: join(folder, name), lockedAt: Date.now() },
