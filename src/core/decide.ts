@@ -4,7 +4,16 @@ import { findExcessSkew } from "./clock-skew.ts";
 import type { ClusterObservation } from "./cluster.ts";
 import { judgeCandidate, type Finding } from "./finding.ts";
 import { findNodeNamed, mayHaveHostname } from "./hostname.ts";
-import type { CandidateEvidence, ClusterEvidence, Judgement, StaleReason, TriedRule, UndeterminedReason, Verdict } from "./judgement.ts";
+import {
+  PUT_BACK,
+  type CandidateEvidence,
+  type ClusterEvidence,
+  type Judgement,
+  type StaleReason,
+  type TriedRule,
+  type UndeterminedReason,
+  type Verdict,
+} from "./judgement.ts";
 import { latestTimeOf, type ObservedLock, type Owner } from "./lock.ts";
 import { findDoubtfulNodes, type IgnoredNodes } from "./node-trust.ts";
 import { matchOwners, type OwnerPattern } from "./owner.ts";
@@ -178,7 +187,7 @@ function judgeAge(owner: Owner, { storedAt }: ObservedLock, { now, settings }: C
 
 function judgeRestored({ key }: ObservedLock, { restored }: Circumstances): Outcome {
   if (!restored.has(key)) return passes("it was not put back by a person");
-  return applies({ verdict: "held", reason: "restored" }, "a person put this lock back with restore: only a person removes it");
+  return applies({ verdict: "held", reason: "restored" }, PUT_BACK);
 }
 
 interface CandidateFinding {

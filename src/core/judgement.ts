@@ -88,6 +88,9 @@ export const NOT_JUDGED: Judgement = {
   evidence: { rules: [], candidates: [], clusters: [] },
 };
 
+/** Why a lock that is `restored` is held. */
+export const PUT_BACK = "a person put this lock back with restore: only a person removes it";
+
 /** The verdicts that `--fail-on` may name. */
 export const FAIL_ON = ["stale", "undetermined", "unreadable"] as const;
 export type FailOn = (typeof FAIL_ON)[number];

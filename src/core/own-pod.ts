@@ -1,4 +1,4 @@
-import type { Judgement } from "./judgement.ts";
+import { PUT_BACK, type Judgement } from "./judgement.ts";
 import { parseLockKey } from "./key.ts";
 import type { ObservedLock, Owner } from "./lock.ts";
 import { quoteUntrusted } from "./text.ts";
@@ -120,12 +120,11 @@ export function judgeGone({ pid }: Writer, hostname: string): Judgement {
 
 /** What is to be said of a lock whose writer is gone, and that a person put back since. */
 export function judgePutBack(): Judgement {
-  const message = "a person put this lock back with restore: only a person removes it";
   return {
     verdict: "held",
     reason: "restored",
-    message,
-    evidence: { rules: [{ rule: "own pod", applied: true, note: message }], candidates: [], clusters: [] },
+    message: PUT_BACK,
+    evidence: { rules: [{ rule: "own pod", applied: true, note: PUT_BACK }], candidates: [], clusters: [] },
   };
 }
 
