@@ -11,7 +11,7 @@ import { BUILTIN_OWNERS, parseOwnerPattern, type OwnerPattern } from "./core/own
 import { HOUR, MILLISECOND, MINUTE, parseTimestamp, SECOND, type Nanoseconds } from "./core/time.ts";
 import { parseWantedLock, type WantedLock } from "./core/wanted-lock.ts";
 import { describeError, JanitorError } from "./errors.ts";
-import { ALL_OPTIONS, longName, variableOf, type OptionSpec } from "./options.ts";
+import { ALL_OPTIONS, longName, OUTPUT_FORMATS, variableOf, type OptionSpec } from "./options.ts";
 
 const UNITS: ReadonlyMap<string, Nanoseconds> = new Map([
   ["ms", MILLISECOND],
@@ -35,8 +35,6 @@ const owner = z.string().transform((text, context): OwnerPattern => {
   context.issues.push({ code: "custom", message: parsed.problem, input: text });
   return z.NEVER;
 });
-
-const OUTPUT_FORMATS = ["table", "json", "markdown", "junit"] as const;
 
 const output = z
   .string()

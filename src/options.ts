@@ -171,12 +171,15 @@ const AFTER_UNLOCK_OPTIONS: readonly OptionSpec[] = [
 
 const YES_OPTION: OptionSpec = { key: "yes", flags: "--yes", kind: "switch", value: true, flagOnly: true, description: "do not ask on a terminal" };
 
+/** What a report can be written as. */
+export const OUTPUT_FORMATS = ["table", "json", "markdown", "junit"] as const;
+
 const OUTPUT_OPTION: OptionSpec = {
   key: "outputs",
   flags: "--output <format[=file]>",
   kind: "list",
   description: "table (default), json, markdown or junit, to a file if one is given; repeatable",
-  values: ["table", "json", "markdown", "junit"],
+  values: OUTPUT_FORMATS,
 };
 
 /** Of commands that report no sweep. */
