@@ -33,7 +33,7 @@ export function openFileAuditLog(file: string, backend?: BackendIdentity): Audit
     find: (id) => findInFile(path, id, isWanted),
     readAll: async () => {
       const { records, strange } = await readWanted();
-      const problem = strange.find(({ cut }) => !cut)?.problem;
+      const problem = strange.find(({ content }) => content !== undefined)?.problem;
       if (problem !== undefined) throw new JanitorError("record-invalid", problem.message);
       return sortHistories(records);
     },
@@ -48,10 +48,10 @@ export function openFileAuditLog(file: string, backend?: BackendIdentity): Audit
   };
 }
 
-/** A line that is no record of this janitor. `cut`: it is no JSON either. */
+/** A line that is no record of this janitor. `content` is undefined for one that was cut: it is no JSON either. */
 interface StrangeLine {
   readonly text: string;
-  readonly cut: boolean;
+  readonly content: unknown;
   readonly problem: UnreadableRecord;
 }
 
@@ -67,14 +67,14 @@ async function readLines(path: string): Promise<ReadLines> {
     if (text.trim() === "") continue;
     const read = tryRecord(text, `${path}, line ${index + 1},`);
     if (read.kind === "record") records.push(read.record);
-    else strange.push({ text, cut: parseJson(text) === undefined, problem: read.problem });
+    else strange.push({ text, content: parseJson(text), problem: read.problem });
   }
   return { records, strange };
 }
 
 function findOpen({ records, strange }: ReadLines): OpenRecords {
   // A crash in the middle of a write leaves a cut line; its removal had not begun, or its outcome is completed anew.
-  const whole = strange.filter(({ cut }) => !cut);
+  const whole = strange.filter(({ content }) => content !== undefined);
   // Any other line may be the outcome of the removal that it names.
   const isOpen = ({ id, outcome }: RemovalHistory): boolean => outcome === undefined && !whole.some(({ text }) => text.includes(id));
   return {
@@ -86,9 +86,8 @@ function findOpen({ records, strange }: ReadLines): OpenRecords {
 }
 
 /** Whether a line that cannot be read may be what `restore` wrote. A line that was cut is that only with its last field: no lock is put back before its record is whole. */
-function maySayRestored({ text, cut }: StrangeLine): boolean {
-  if (cut) return text.includes('"restoredAt"');
-  const content = parseJson(text);
+function maySayRestored({ text, content }: StrangeLine): boolean {
+  if (content === undefined) return text.includes('"restoredAt"');
   return !(typeof content === "object" && content !== null && "event" in content && content.event === "intent");
 }
 
