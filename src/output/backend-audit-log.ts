@@ -2,8 +2,8 @@ import pLimit from "p-limit";
 
 import type { RecordStore } from "../backends/backend.ts";
 import type { AuditRecord } from "../core/record.ts";
-import { hashKey, parseRecord, sortHistories, type AuditLog, type OpenRecords } from "./audit-log.ts";
-import { browseStore, findInStore, parseName, readListed, READS_AT_ONCE, type ReadRecord, type RecordName } from "./browse-records.ts";
+import { hashKey, parseRecord, sortHistories, type AuditLog } from "./audit-log.ts";
+import { browseStore, findInStore, parseName, readAllListed, READS_AT_ONCE, sortOut, type RecordName } from "./browse-records.ts";
 
 /** The audit log inside a backend: one object for each event, `<id>.<kind>.json`, created only if absent. */
 export function openBackendAuditLog(records: RecordStore): AuditLog {
@@ -30,8 +30,8 @@ export function openBackendAuditLog(records: RecordStore): AuditLog {
       const names = await list(signal);
       const ended = new Set(names.filter(({ kind }) => kind === "outcome" || kind === "completed").map(({ id }) => id));
       const open = names.filter(({ id, kind }) => kind === "intent" && !ended.has(id));
-      const limit = pLimit(READS_AT_ONCE);
-      return sortOut(await Promise.all(open.map((name) => limit(() => readListed(records, name, signal)))));
+      const { records: intents, unreadable } = sortOut(await readAllListed(records, open, signal));
+      return { intents, unreadable };
     },
     // By their names alone: what a record that cannot be read says makes no difference.
     findRestored: async (keys, signal) => {
@@ -39,12 +39,5 @@ export function openBackendAuditLog(records: RecordStore): AuditLog {
       const restored = (await list(signal)).filter(({ kind }) => kind === "restored").map(({ id }) => hashes.get(id.split("-")[1] ?? ""));
       return new Set(restored.filter((key) => key !== undefined));
     },
-  };
-}
-
-function sortOut(read: readonly ReadRecord[]): OpenRecords {
-  return {
-    intents: read.flatMap((item) => (item.kind === "record" ? [item.record] : [])),
-    unreadable: read.flatMap((item) => (item.kind === "unreadable" ? [item.problem] : [])),
   };
 }

@@ -57,12 +57,19 @@ export type ReadRecord = { readonly kind: "record"; readonly record: AuditRecord
 
 /** Puts what was read together; an event whose intent is missing is told, unless that one could not be read. */
 export function foldPage(place: string, read: readonly ReadRecord[]): AuditPage {
-  const records = read.flatMap((item) => (item.kind === "record" ? [item.record] : []));
-  const unreadable = read.flatMap((item) => (item.kind === "unreadable" ? [item.problem] : []));
+  const { records, unreadable } = sortOut(read);
   const removals = sortHistories(records).toReversed();
   const known = new Set(removals.map(({ id }) => id));
   const lost = new Set(records.map(({ id }) => id).filter((id) => !known.has(id) && !unreadable.some((problem) => problem.place.includes(id))));
   return { removals, unreadable: [...unreadable, ...Array.from(lost, (id) => ({ place: `${place}${id}`, message: "its intent is missing" }))] };
+}
+
+/** Keeps the records from what could not be read. */
+export function sortOut(read: readonly ReadRecord[]): { readonly records: readonly AuditRecord[]; readonly unreadable: readonly UnreadableRecord[] } {
+  return {
+    records: read.flatMap((item) => (item.kind === "record" ? [item.record] : [])),
+    unreadable: read.flatMap((item) => (item.kind === "unreadable" ? [item.problem] : [])),
+  };
 }
 
 /** Reads one record, or tells why it is none. */
@@ -75,12 +82,16 @@ export function tryRecord(text: string, place: string): ReadRecord {
 }
 
 async function readPage(records: RecordStore, names: readonly RecordName[], signal: AbortSignal): Promise<AuditPage> {
-  const limit = pLimit(READS_AT_ONCE);
-  return foldPage(records.place, await Promise.all(names.map((name) => limit(async () => await readListed(records, name, signal)))));
+  return foldPage(records.place, await readAllListed(records, names, signal));
 }
 
-/** Reads one record that a listing named, or tells why it cannot be read. Throws where the store itself cannot be read. */
-export async function readListed(records: RecordStore, name: RecordName, signal: AbortSignal): Promise<ReadRecord> {
+/** Reads the records that a listing named, or tells why one cannot be read. Throws where the store itself cannot be read. */
+export async function readAllListed(records: RecordStore, names: readonly RecordName[], signal: AbortSignal): Promise<readonly ReadRecord[]> {
+  const limit = pLimit(READS_AT_ONCE);
+  return await Promise.all(names.map((name) => limit(async () => await readListed(records, name, signal))));
+}
+
+async function readListed(records: RecordStore, name: RecordName, signal: AbortSignal): Promise<ReadRecord> {
   const place = `${records.place}${name.name}`;
   try {
     const message = "it is listed and cannot be read: it is gone since, or too large for a record";
