@@ -5,6 +5,7 @@ import * as z from "zod";
 
 import { readConfigFile } from "./config-file.ts";
 import { describeIssues, type Sourced } from "./config-problems.ts";
+import { findExcessSkew } from "./core/clock-skew.ts";
 import { parseAllowGlob } from "./core/discover.ts";
 import { FAIL_ON } from "./core/judgement.ts";
 import { BUILTIN_OWNERS, parseOwnerPattern, type OwnerPattern } from "./core/owner.ts";
@@ -174,7 +175,7 @@ export function findWeakenedMargins(settings: Settings): readonly { readonly opt
     ] as const
   ).flatMap(([option, name]) => {
     const [value, meant] = [settings[name], duration.parse(DEFAULT_MARGINS[name])];
-    return value < meant || (name === "clockSkew" && value > meant) ? [{ option, value }] : [];
+    return value < meant || (name === "clockSkew" && findExcessSkew(value) > 0n) ? [{ option, value }] : [];
   });
 }
 
