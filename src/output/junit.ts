@@ -2,8 +2,7 @@ import Builder from "fast-xml-builder";
 
 import { formatIdentity } from "../core/backend-identity.ts";
 import type { FailOn } from "../core/judgement.ts";
-import type { ReportedLock, SweepReport } from "../core/report.ts";
-import { isGone } from "../core/report.ts";
+import { isGone, type ReportedLock, type SweepReport } from "../core/report.ts";
 import { escapeUntrusted } from "../core/text.ts";
 import { parseTimestamp, toSeconds } from "../core/time.ts";
 import { adviseOn } from "./advice.ts";
