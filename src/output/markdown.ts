@@ -3,8 +3,7 @@ import { gfmTableToMarkdown } from "mdast-util-gfm-table";
 import { toMarkdown } from "mdast-util-to-markdown";
 
 import { describeAfterUnlock } from "../core/after-unlock.ts";
-import type { ReportedLock, SweepReport } from "../core/report.ts";
-import { isGone } from "../core/report.ts";
+import { isGone, type ReportedLock, type SweepReport } from "../core/report.ts";
 import { escapeUntrusted, formatCount } from "../core/text.ts";
 import { adviseOn } from "./advice.ts";
 import { ACTION_WORDS, countVerdicts, describeAge, describeOwner, describeStack } from "./describe-lock.ts";
