@@ -23,6 +23,16 @@ const say = (line: string): void => void process.stderr.write(`${Math.round((Dat
 setup();
 const field = await Field.start();
 const all: Tried[] = [];
+/** Writes the figures that there are. A run of some kinds is for whoever is at work on them, and so is one that failed: it takes the place of no whole one. */
+function writeResults(part: "" | "-partial"): string {
+  const machine = `${cpus().length} × ${cpus()[0]?.model ?? "?"}, ${Math.round(totalmem() / 1_073_741_824)} GB, Linux ${release()}, Node ${process.version}`;
+  const page = renderPage(machine, LANES, all);
+  mkdirSync("bench/results", { recursive: true });
+  const file = `bench/results/death-to-removal${part}`;
+  writeFileSync(`${file}.md`, page);
+  writeFileSync(`${file}.json`, `${JSON.stringify({ at: new Date(began).toISOString(), machine, lanes: LANES, kinds: all })}\n`);
+  return page;
+}
 try {
   const lanes = Array.from({ length: LANES }, (_, number) => new Lane(field, number));
   const [first] = lanes;
@@ -38,23 +48,21 @@ try {
     }
     const trials: Measured[] = [];
     const loads = [loadavg()[0] ?? 0];
-    await kind.run(lanes, Math.ceil(Number(asked) * kind.share), (measured) => {
-      trials.push(measured);
-      loads.push(loadavg()[0] ?? 0);
-      if (trials.length % 20 === 0) say(`${kind.name}: ${trials.length}`);
-    });
-    const { name, dies, janitor } = kind;
-    all.push({ name, dies, janitor, trials, load: loads.reduce((sum, load) => sum + load, 0) / loads.length });
+    try {
+      await kind.run(lanes, Math.ceil(Number(asked) * kind.share), (measured) => {
+        trials.push(measured);
+        loads.push(loadavg()[0] ?? 0);
+        if (trials.length % 20 === 0) say(`${kind.name}: ${trials.length}`);
+      });
+    } finally {
+      // An hour's figures are not lost with the one trial that fails.
+      const { name, dies, janitor } = kind;
+      all.push({ name, dies, janitor, trials: [...trials], load: loads.reduce((sum, load) => sum + load, 0) / loads.length });
+      writeResults("-partial");
+    }
     say(`${kind.name}: done, ${trials.length} trials`);
   }
 } finally {
   await field.stop();
 }
-const machine = `${cpus().length} × ${cpus()[0]?.model ?? "?"}, ${Math.round(totalmem() / 1_073_741_824)} GB, Linux ${release()}, Node ${process.version}`;
-const page = renderPage(machine, LANES, all);
-process.stdout.write(page);
-mkdirSync("bench/results", { recursive: true });
-// A run of some kinds is for whoever is at work on them; it takes the place of no whole one.
-const file = `bench/results/death-to-removal${wanted.length === 0 ? "" : "-partial"}`;
-writeFileSync(`${file}.md`, page);
-writeFileSync(`${file}.json`, `${JSON.stringify({ at: new Date(began).toISOString(), machine, lanes: LANES, kinds: all })}\n`);
+process.stdout.write(writeResults(wanted.length === 0 ? "" : "-partial"));
