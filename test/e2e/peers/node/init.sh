@@ -30,7 +30,7 @@ ip link set lo up
 ip link add cni0 type bridge
 ip addr add 10.88.0.1/16 dev cni0
 # Left alone, a bridge takes the lowest address of what is plugged into it (br_stp_recalculate_bridge_id in the kernel's net/bridge/br_stp_if.c), so with
-# every pod that comes or goes it may have another one: what a pod sends to the old one is lost until it asks again, for up to a minute.
+# every pod that comes or goes it may have another one: what other pods send to the old one is lost, and a connection was seen to wait for 68 s.
 ip link set cni0 address 0a:58:0a:58:00:01
 ip link set cni0 up
 ip route add default via 10.88.0.1
