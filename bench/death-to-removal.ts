@@ -1,15 +1,16 @@
 // npm run bench:death [-- trials [kind …]]: seconds from the end of a lock's owner to the lock's removal, on a real node, with the real Pulumi. Writes
 // bench/results/death-to-removal.*; nothing is asserted.
 import { mkdirSync, writeFileSync } from "node:fs";
-import { cpus, loadavg, release, totalmem } from "node:os";
+import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { Field } from "../test/field/field.ts";
 import { setup } from "../test/field/setup.ts";
-import { KINDS, STACKS } from "./death-kinds.ts";
+import { KINDS, STACKS, type Kind } from "./death-kinds.ts";
 import { Lane, makeStacks, type Measured } from "./death-lane.ts";
 import { renderPage, type Tried } from "./death-page.ts";
 import { watcherOf, watcherRights } from "./death-watcher.ts";
+import { MACHINE } from "./machine.ts";
 
 const LANES = 8;
 
@@ -23,16 +24,6 @@ const say = (line: string): void => void process.stderr.write(`${Math.round((Dat
 setup();
 const field = await Field.start();
 const all: Tried[] = [];
-/** Writes the figures that there are. A run of some kinds is for whoever is at work on them, and so is one that failed: it takes the place of no whole one. */
-function writeResults(part: "" | "-partial"): string {
-  const machine = `${cpus().length} × ${cpus()[0]?.model ?? "?"}, ${Math.round(totalmem() / 1_073_741_824)} GB, Linux ${release()}, Node ${process.version}`;
-  const page = renderPage(machine, LANES, all);
-  mkdirSync("bench/results", { recursive: true });
-  const file = `bench/results/death-to-removal${part}`;
-  writeFileSync(`${file}.md`, page);
-  writeFileSync(`${file}.json`, `${JSON.stringify({ at: new Date(began).toISOString(), machine, lanes: LANES, kinds: all })}\n`);
-  return page;
-}
 try {
   const lanes = Array.from({ length: LANES }, (_, number) => new Lane(field, number));
   const [first] = lanes;
@@ -49,20 +40,33 @@ try {
     const trials: Measured[] = [];
     const loads = [loadavg()[0] ?? 0];
     try {
-      await kind.run(lanes, Math.ceil(Number(asked) * kind.share), (measured) => {
+      await kind.run(lanes, trialsOf(kind), (measured) => {
         trials.push(measured);
         loads.push(loadavg()[0] ?? 0);
         if (trials.length % 20 === 0) say(`${kind.name}: ${trials.length}`);
       });
     } finally {
-      // An hour's figures are not lost with the one trial that fails.
+      // After each kind, and after a trial that failed too: what has been measured is not lost with it.
       const { name, dies, janitor } = kind;
-      all.push({ name, dies, janitor, trials: [...trials], load: loads.reduce((sum, load) => sum + load, 0) / loads.length });
-      writeResults("-partial");
+      all.push({ name, dies, janitor, trials, load: loads.reduce((sum, load) => sum + load, 0) / loads.length });
+      writeResults();
     }
     say(`${kind.name}: done, ${trials.length} trials`);
   }
 } finally {
   await field.stop();
 }
-process.stdout.write(writeResults(wanted.length === 0 ? "" : "-partial"));
+process.stdout.write(renderPage(MACHINE, LANES, all));
+
+function trialsOf({ share }: Kind): number {
+  return Math.ceil(Number(asked) * share);
+}
+
+/** A run of some kinds is for whoever is at work on them, and so is one that failed: it takes the place of no whole one. */
+function writeResults(): void {
+  const whole = KINDS.every((kind) => all.some(({ name, trials }) => name === kind.name && trials.length === trialsOf(kind)));
+  const file = `bench/results/death-to-removal${whole ? "" : "-partial"}`;
+  mkdirSync("bench/results", { recursive: true });
+  writeFileSync(`${file}.md`, renderPage(MACHINE, LANES, all));
+  writeFileSync(`${file}.json`, `${JSON.stringify({ at: new Date(began).toISOString(), machine: MACHINE, lanes: LANES, kinds: all })}\n`);
+}

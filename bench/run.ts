@@ -1,10 +1,10 @@
 // npm run bench [-- row …]: measures each row against what people use now, in the same run, and writes bench/results/.
 import { mkdirSync, writeFileSync } from "node:fs";
-import { cpus, release, totalmem } from "node:os";
 
 import { buildPeers } from "../test/e2e/peers/build-peers.ts";
 import { HUNDRED_THOUSAND_LOCKS } from "./hundred-thousand-locks.ts";
 import { IDLE_SWEEP } from "./idle-sweep.ts";
+import { MACHINE } from "./machine.ts";
 import { MANY_BACKENDS } from "./many-backends.ts";
 import { median, minimum, type Series } from "./measure.ts";
 import { PODS_REAL, PODS_STUB } from "./pods.ts";
@@ -14,8 +14,6 @@ import { TEN_LOCKS } from "./ten-locks.ts";
 import { TEN_THOUSAND_LOCKS } from "./ten-thousand-locks.ts";
 
 const ROWS: readonly Row[] = [START_UP, IDLE_SWEEP, TEN_LOCKS, MANY_BACKENDS, TEN_THOUSAND_LOCKS, PODS_STUB, PODS_REAL, HUNDRED_THOUSAND_LOCKS];
-
-const MACHINE = `${cpus().length} × ${cpus()[0]?.model ?? "?"}, ${Math.round(totalmem() / 1_073_741_824)} GB, Linux ${release()}, Node ${process.version}`;
 
 const wanted = process.argv.slice(2);
 const unknown = wanted.find((name) => ROWS.every((row) => row.name !== name));
