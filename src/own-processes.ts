@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { OwnProcess } from "./core/own-pod.ts";
 import { TICK } from "./core/process-probe.ts";
 import { SECOND, type EpochNanoseconds } from "./core/time.ts";
+import { systemCode } from "./errors.ts";
 
 /** Field 22 of `stat`, `starttime`, counted from field 3, `state` (https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html). */
 const START_TIME = 19;
@@ -37,7 +38,8 @@ async function readProcess(proc: string, pid: string, bootedAt: EpochNanoseconds
       words: line.split("\0").slice(1),
     };
   } catch (error) {
-    if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ESRCH")) return undefined;
+    const code = systemCode(error);
+    if (code === "ENOENT" || code === "ESRCH") return undefined;
     throw error;
   }
 }
